@@ -1,0 +1,167 @@
+"""Everything that can go wrong, sorted by who can put it right.
+
+    CallerError    the caller: change the request       -> tool result with isError and a code; nothing written
+    RetryError     time: send the same request again    -> likewise, with retry_after_ms
+    OperatorError  a person at the host                 -> the start is refused or the process stops; exit status
+
+Anything else (AssertionError above all) is a bug of ours: while writing it stops the writer, while reading it
+is answered as an internal error without a word of Python in it.
+
+Rejected: one class with a code argument. A class can be named in an `except` and in a table; a string cannot.
+"""
+
+from typing import Any, ClassVar
+
+
+class ConvmemError(Exception):
+    """Base of all three families; never raised itself.
+
+    `details` are facts for programs (field, current_revision, …) and stand beside `code` and `message` in an answer.
+    """
+
+    code: ClassVar[str]
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+
+class CallerError(ConvmemError):
+    """The caller can act: another request will do."""
+
+
+class Invalid(CallerError):
+    """An argument is unknown, missing, of a wrong type or out of range. details: field."""
+
+    code = "VALIDATION_ERROR"
+
+
+class NotFound(CallerError):
+    """What the request names is not there (any more). details: field when it was named inside another record."""
+
+    code = "NOT_FOUND"
+
+
+class Conflict(CallerError):
+    """Somebody changed it meanwhile, or a known idempotency key came with other arguments. details: current_revision."""
+
+    code = "CONFLICT"
+
+
+class SessionMismatch(CallerError):
+    """The guard `session_id` of a deletion names another session."""
+
+    code = "SESSION_MISMATCH"
+
+
+class ContentTooLarge(CallerError):
+    """Content over its limit in bytes of UTF-8. details: bytes, bytes_max."""
+
+    code = "CONTENT_TOO_LARGE"
+
+
+class InvalidOffset(CallerError):
+    """A byte offset that is neither 0, the end nor a code point boundary. details: offset, total_bytes."""
+
+    code = "INVALID_OFFSET"
+
+
+class InvalidCursor(CallerError):
+    """A cursor that this tool did not make."""
+
+    code = "INVALID_CURSOR"
+
+
+class Forbidden(CallerError):
+    """The caller's token does not reach this far. details: needed."""
+
+    code = "FORBIDDEN"
+
+
+class QueryLimit(CallerError):
+    """A read took longer than it may. details: ms_max."""
+
+    code = "QUERY_LIMIT"
+
+
+class RetryError(ConvmemError):
+    """Time can act: the same request will do later. details always hold retry_after_ms."""
+
+    def __init__(self, message: str, *, retry_after_ms: int, **details: Any) -> None:
+        super().__init__(message, retry_after_ms=retry_after_ms, **details)
+
+
+class Busy(RetryError):
+    """The mailbox is full, or the index is being rebuilt. details: done, total while rebuilding."""
+
+    code = "BUSY"
+
+
+class Stopping(RetryError):
+    """The daemon is going down; its successor will answer."""
+
+    code = "STOPPING"
+
+
+class StorageFull(RetryError):
+    """The disk took no more; nothing of this request is stored. Works again once there is space."""
+
+    code = "STORAGE_FULL"
+
+
+class OperatorError(ConvmemError):
+    """A person at the host can act. Refuses the start or stops the process with its own exit status."""
+
+
+class StoreLocked(OperatorError):
+    """Another process holds the data directory. details: holder."""
+
+    code = "STORE_LOCKED"
+
+
+class LogCorrupt(OperatorError):
+    """The log holds damage where something acknowledged may have been. details: file, offset, sequence."""
+
+    code = "LOG_CORRUPT"
+
+
+class LogTooNew(OperatorError):
+    """The log was written by a newer convmem. details: file, offset, version."""
+
+    code = "LOG_TOO_NEW"
+
+
+class StoreFailed(OperatorError):
+    """A sync failed or the log is gone: nothing more is promised until a restart."""
+
+    code = "STORE_FAILED"
+
+
+class UnsafeBind(OperatorError):
+    """An address that others reach, and no token."""
+
+    code = "UNSAFE_BIND"
+
+
+class DataDirectoryUnusable(OperatorError):
+    """The data directory cannot be made, read or written. details: path, uid."""
+
+    code = "DATA_DIRECTORY_UNUSABLE"
+
+
+class SettingInvalid(OperatorError):
+    """A flag, variable or line of convmem.env that cannot be meant. details: setting."""
+
+    code = "SETTING_INVALID"
+
+
+EXIT_STATUS: dict[type[OperatorError], int] = {
+    SettingInvalid: 2,
+    StoreLocked: 10,
+    LogCorrupt: 11,
+    LogTooNew: 12,
+    StoreFailed: 13,
+    UnsafeBind: 14,
+    DataDirectoryUnusable: 15,
+}
