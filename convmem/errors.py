@@ -44,7 +44,7 @@ class NotFound(CallerError):
 
 
 class Conflict(CallerError):
-    """Somebody changed it meanwhile, or a known idempotency key came with other arguments. details: current_revision."""
+    """Somebody changed it meanwhile, or a known idempotency key has other arguments. details: current_revision."""
 
     code = "CONFLICT"
 
@@ -150,6 +150,12 @@ class DataDirectoryUnusable(OperatorError):
     code = "DATA_DIRECTORY_UNUSABLE"
 
 
+class AddressUnusable(OperatorError):
+    """The address to listen on is taken or not ours. details: address."""
+
+    code = "ADDRESS_UNUSABLE"
+
+
 class SettingInvalid(OperatorError):
     """A flag, variable or line of convmem.env that cannot be meant. details: setting."""
 
@@ -157,6 +163,7 @@ class SettingInvalid(OperatorError):
 
 
 EXIT_STATUS: dict[type[OperatorError], int] = {
+    AddressUnusable: 1,
     SettingInvalid: 2,
     StoreLocked: 10,
     LogCorrupt: 11,

@@ -21,6 +21,14 @@ SOURCES_MAX = 64
 IMPORTANCE_MAX = 100
 IDEMPOTENCY_KEY_BYTES_MAX = 128
 RECEIPTS_KEPT_MS = 7 * 24 * 3600 * 1000
+METADATA_BYTES_MAX = (
+    TOOL_CALL_ID_BYTES_MAX
+    + PROJECT_BYTES_MAX
+    + TAGS_MAX * TAG_BYTES_MAX
+    + SUMMARY_BYTES_MAX
+    + RELATIONS_MAX * (RELATION_TYPE_BYTES_MAX + 26)
+    + SOURCES_MAX * 26
+)
 REVISION_MAX = 2**31 - 1
 TIME_MS_MAX = 2**63 - 1
 
@@ -41,6 +49,17 @@ PREVIEW_FROM_BYTES = 4 * KIB
 PREVIEW_BYTES = 1 * KIB
 # A serialised result carries its facts twice (text and structuredContent), the text escaped once more.
 REPLY_BYTES_DEFAULT, REPLY_BYTES_MAX = 64 * KIB, 8 * MIB
+REPLY_ENVELOPE_BYTES = 1 * KIB
+CURSOR_BYTES_MAX = 1 * KIB
+RELATION_PREVIEW_CODE_POINTS = 200
+
+# Searching by scan: a slice is one visit to a reader, so that a long search does not keep others waiting.
+SEARCH_EXACT_NEWEST = 50
+SEARCH_WORDS_MAX = 32
+SEARCH_SLICE_ROWS = 4_096
+SEARCH_SLICE_BYTES = 8 * MIB
+SEARCH_SCAN_BYTES_MAX = 1024 * MIB
+MATCH_RANGES_MAX = 32
 
 # JSON that comes in.
 JSON_LEVELS_MAX = 64
@@ -54,6 +73,13 @@ SOCKET_PATH_BYTES_MAX = 100
 STOP_MS_MAX = 5_000
 OPENING_WAIT_MS_MAX = 1_000
 TOKEN_BYTES_MAX = 4 * KIB
+FIELD_CODE_POINTS_MAX = 128
+SEEN_CODE_POINTS_MAX = 256
+KEEP_ALIVE_S = 75
+STOP_GRACE_S = 3
+STDIO_REQUESTS_MAX = 64
+LOCK_TEXT_BYTES_MAX = 4 * KIB
+SETTINGS_FILE_BYTES_MAX = 64 * KIB
 
 # Store.
 MAILBOX_COMMANDS_MAX = 1_024
@@ -70,3 +96,5 @@ assert BATCH_BYTES_MAX + 2 * CONTENT_BYTES_MAX < FRAME_BYTES_MAX, "any batch fit
 assert CONTENT_BYTES_MAX < BATCH_BYTES_MAX <= MAILBOX_BYTES_MAX
 assert BODY_BYTES_MAX > 6 * CONTENT_BYTES_MAX, "the content limit must be reachable however the text is escaped"
 assert REPLY_BYTES_MAX > BODY_BYTES_MAX
+assert CURSOR_BYTES_MAX >= 2 * SESSION_ID_BYTES_MAX + 64, "a cursor may hold a session id"
+assert STOP_GRACE_S * 1000 < STOP_MS_MAX, "after the last answer there must be time to close the store"

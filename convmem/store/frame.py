@@ -1,0 +1,102 @@
+"""One frame, which is one batch: bytes <-> values. No I/O, no clock, no SQLite.
+
+    offset size field           little endian
+    0      4    magic           ff 63 76 6d; 0xff is in no UTF-8, so no text in a payload can look like a frame
+    4      1    version         of this format; a greater one is LOG_TOO_NEW
+    5      1    kind            1 = batch
+    6      2    reserved        0
+    8      8    generation      which rewrite of the log this is; 1, 2, 3, …
+    16     8    sequence        of the first entry inside; 1, 2, 3, … without a gap
+    24     4    entry_count     1 or more
+    28     4    payload_size    bytes, at most FRAME_BYTES_MAX - HEADER_SIZE
+    32     4    payload_crc     CRC-32 (zlib) of the payload
+    36     4    header_crc      CRC-32 of bytes 0..35
+    40     n    payload         msgpack: [[origin, …], [[at_ms, origin_index, [event, …]], …]]
+
+The header has a checksum of its own: without one, a flipped bit in payload_size would make a long run of good frames
+look like one torn frame, and they would be cut off.
+
+A batch is one frame, not many: a disk may save the end of a write before its start, and a whole frame behind a
+damaged one must mean damage, never an unlucky power cut.
+"""
+
+import struct
+from dataclasses import dataclass
+from enum import Enum
+from zlib import crc32
+
+from convmem.limits import FRAME_BYTES_MAX
+
+MAGIC = b"\xffcvm"
+VERSION = 1
+KIND_BATCH = 1
+HEADER = struct.Struct("<4sBBHQQIIII")
+HEADER_SIZE = 40
+assert HEADER.size == HEADER_SIZE
+PAYLOAD_BYTES_MAX = FRAME_BYTES_MAX - HEADER_SIZE
+
+
+class Fault(Enum):
+    """Why no frame could be read at an offset."""
+
+    NONE = "the log ends with a whole frame"
+    SHORT_HEADER = "the file ends inside a header"
+    BAD_HEADER = "the header is damaged"
+    SHORT_PAYLOAD = "the file ends inside a payload"
+    BAD_PAYLOAD = "the payload is damaged"
+    OUT_OF_PLACE = "a whole frame of another place or generation"
+    TOO_NEW = "a frame of a newer format"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What stands before a payload."""
+
+    generation: int
+    sequence: int
+    entry_count: int
+    payload_size: int
+    payload_crc: int
+
+    @property
+    def next_sequence(self) -> int:
+        """The sequence that the next frame must begin with."""
+        return self.sequence + self.entry_count
+
+    @property
+    def frame_size(self) -> int:
+        """Bytes of header and payload together."""
+        return HEADER_SIZE + self.payload_size
+
+
+def encode(*, generation: int, sequence: int, entry_count: int, payload: bytes) -> bytes:
+    """Return the bytes of one frame."""
+    assert generation >= 1
+    assert sequence >= 1
+    assert entry_count >= 1
+    assert len(payload) <= PAYLOAD_BYTES_MAX
+    head = HEADER.pack(
+        MAGIC, VERSION, KIND_BATCH, 0, generation, sequence, entry_count, len(payload), crc32(payload), 0
+    )[:-4]
+    return head + crc32(head).to_bytes(4, "little") + payload
+
+
+def decode_header(data: bytes) -> Header | Fault:
+    """Read a header from exactly HEADER_SIZE bytes, or fewer where the file ends (SHORT_HEADER)."""
+    assert len(data) <= HEADER_SIZE
+    if len(data) < HEADER_SIZE:
+        return Fault.SHORT_HEADER
+    magic, version, kind, _, generation, sequence, entry_count, size, payload_crc, header_crc = HEADER.unpack(data)
+    if magic != MAGIC or crc32(data[:-4]) != header_crc:
+        return Fault.BAD_HEADER
+    if version != VERSION or kind != KIND_BATCH:
+        # Whole by its checksum, so it was meant: a convmem that knows more has written here.
+        return Fault.TOO_NEW
+    if generation < 1 or sequence < 1 or entry_count < 1 or size > PAYLOAD_BYTES_MAX:
+        return Fault.BAD_HEADER
+    return Header(generation, sequence, entry_count, size, payload_crc)
+
+
+def payload_is_whole(header: Header, payload: bytes) -> bool:
+    """True if `payload` is what the header was written for."""
+    return len(payload) == header.payload_size and crc32(payload) == header.payload_crc

@@ -1,0 +1,166 @@
+"""What to do with a log that does not end cleanly: a table of facts and decisions.
+
+    fault          what stands where a frame should begin (store/frame.py)
+    later          a whole frame stands behind it: a crash hurts only the end, so this is damage
+    witnessed      the index had applied what is damaged or missing. Its COMMIT follows the log's sync, so that may have
+                   been acknowledged, and cutting would lose it without a word
+
+Cut off are only tails that nobody was told about: short, zero-filled, or with sectors written out of order. The cut
+bytes are kept in a side file. Rejected: cutting whatever cannot be read (loses acknowledged messages after bit rot)
+and refusing whatever cannot be read (every power cut would need a person).
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from itertools import count
+from typing import NamedTuple
+
+from convmem.errors import LogCorrupt, LogTooNew
+from convmem.files import File, Files
+from convmem.limits import MIB
+from convmem.store import log
+from convmem.store.frame import Fault
+from convmem.store.log import Frame, Log, Position, Reader
+
+
+class Decision(Enum):
+    """What a start does about it."""
+
+    KEEP = "keep"
+    CUT = "cut"
+    REFUSE = "refuse"
+    TOO_NEW = "too new"
+
+
+class Facts(NamedTuple):
+    """The three columns that decide."""
+
+    fault: Fault
+    later: bool
+    witnessed: bool
+
+
+TORN = (Fault.SHORT_HEADER, Fault.BAD_HEADER, Fault.SHORT_PAYLOAD, Fault.BAD_PAYLOAD)
+DECISIONS: dict[Facts, Decision] = {
+    Facts(Fault.NONE, later=False, witnessed=False): Decision.KEEP,
+    Facts(Fault.NONE, later=False, witnessed=True): Decision.REFUSE,
+    **{Facts(fault, later=False, witnessed=False): Decision.CUT for fault in TORN},
+    **{Facts(fault, later=False, witnessed=True): Decision.REFUSE for fault in TORN},
+    # A header is short only at the very end of the file: nothing can be behind it.
+    **{Facts(fault, True, witnessed): Decision.REFUSE for fault in TORN[1:] for witnessed in (False, True)},
+    **{
+        Facts(Fault.OUT_OF_PLACE, later, witnessed): Decision.REFUSE
+        for later in (False, True)
+        for witnessed in (False, True)
+    },
+    **{
+        Facts(Fault.TOO_NEW, later, witnessed): Decision.TOO_NEW
+        for later in (False, True)
+        for witnessed in (False, True)
+    },
+}
+
+
+@dataclass(frozen=True)
+class Witness:
+    """What the index says of the log it was folded from: `tail` is where the last applied frame begins, `end` where
+    it ends.
+    """
+
+    generation: int
+    tail: Position
+    end: Position
+
+    @property
+    def applied(self) -> int:
+        """The last sequence shown in the index; 0 if none."""
+        return self.end.next_sequence - 1
+
+
+@dataclass(frozen=True)
+class Report:
+    """What recovery did at this start; shown in health. `index` says what became of the index that was found."""
+
+    bytes_cut: int = 0
+    side_file: str | None = None
+    fault: str | None = None
+    index: str = "kept"
+    entries_replayed: int = 0
+
+
+def recover(files: Files, witness: Witness | None, *, from_start: bool = False) -> tuple[Log, Report]:
+    """Open the log at its last whole frame. Raises LogCorrupt or LogTooNew; changes nothing then.
+
+    With a witness of this generation the walk begins at the last frame that it applied, else (and with `from_start`)
+    at the first frame.
+    """
+    if witness is not None and witness.applied and not files.exists(log.NAME):
+        raise LogCorrupt("the log is missing, but its index is there", file=log.NAME, offset=0, sequence=1)
+    file = files.open(log.NAME)
+    size = file.size()
+    reader = Reader(file, end=size)
+    first = reader.frame(0)
+    # An empty or unreadable beginning leaves the witness's word, or the first generation.
+    generation = first.header.generation if isinstance(first, Frame) else witness.generation if witness else 1
+    known = witness if witness is not None and witness.generation == generation else None
+    end, fault = _walk(reader, generation, None if from_start else known, size)
+    witnessed = known is not None and end.next_sequence <= known.applied
+    later = fault is not Fault.NONE and reader.has_frame_after(end.offset)
+    match DECISIONS[Facts(fault, later, witnessed)]:
+        case Decision.TOO_NEW:
+            file.close()
+            raise LogTooNew("the log was written by a newer convmem", file=log.NAME, offset=end.offset)
+        case Decision.REFUSE:
+            file.close()
+            sentence = "acknowledged entries are missing" if fault is Fault.NONE else fault.value
+            raise LogCorrupt(sentence, file=log.NAME, offset=end.offset, sequence=end.next_sequence)
+        case Decision.CUT:
+            report = Report(size - end.offset, _set_aside(files, file, generation, end.offset, size), fault.value)
+            file.truncate(end.offset)
+            file.sync()
+        case Decision.KEEP:
+            report = Report()
+    return Log(file, generation=generation, end=end), report
+
+
+def generation_of(files: Files) -> int | None:
+    """The generation that the first frame of the log says; None where there is no readable frame."""
+    if not files.exists(log.NAME):
+        return None
+    file = files.open(log.NAME)
+    try:
+        first = Reader(file, end=file.size()).frame(0)
+    finally:
+        file.close()
+    return first.header.generation if isinstance(first, Frame) else None
+
+
+def _walk(reader: Reader, generation: int, known: Witness | None, size: int) -> tuple[Position, Fault]:
+    """Go from frame to frame; return where the last good one ends, and what stands there."""
+    end = Position(0, 1)
+    if known is not None and known.applied:
+        if known.tail.offset > size:
+            return Position(size, known.tail.next_sequence), Fault.NONE
+        tail = reader.frame(known.tail.offset)
+        if isinstance(tail, Frame) and tail.end != known.end:
+            return known.tail, Fault.OUT_OF_PLACE
+        end = known.tail
+    while True:
+        found = reader.frame(end.offset)
+        if isinstance(found, Fault):
+            return end, found
+        if (found.header.generation, found.header.sequence) != (generation, end.next_sequence):
+            return end, Fault.OUT_OF_PLACE
+        end = found.end
+
+
+def _set_aside(files: Files, file: File, generation: int, offset: int, size: int) -> str:
+    """Copy the tail that is about to be cut into a file of its own, durably; return its name."""
+    names = (f"cut-{generation}-{offset}-{number}.tail" for number in count(1))
+    name = next(name for name in names if not files.exists(name))
+    side = files.open(name)
+    for at in range(offset, size, MIB):
+        side.write(at - offset, file.read(at, min(MIB, size - at)))
+    side.sync()
+    side.close()
+    return name

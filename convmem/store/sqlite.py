@@ -1,0 +1,254 @@
+"""index.db: the one place that opens SQLite for the log's index, and the row that says how far the index has come.
+
+The index is disposable. Its row `store_state` is written in the same transaction as the rows it speaks of: generation
+of the log, where the last applied frame begins and ends, the last id the store made. That makes the index a witness
+of what may have been acknowledged (store/recovery.py). `shape` is a hash of all CREATE statements: another shape, or
+a file that SQLite finds damaged, is thrown away and folded again from the log.
+
+Checkpoints are ours (autocheckpoint is off): they run when nobody waits, and their flushes can be counted.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import apsw
+
+from convmem.domain import Domain
+from convmem.files import RealFiles, boot_id, private_files
+from convmem.store.log import Position
+from convmem.store.recovery import Witness
+
+SUFFIXES = ("", "-wal", "-shm")
+CACHE_KIB = 8 * 1024
+WAIT_MS = 2_000
+CHECKPOINT_PAGES, CHECKPOINT_PAGES_MAX = 256, 8_192
+# Raised when the meaning of a table changes without its CREATE statement.
+FORMAT = 1
+STATE = """
+CREATE TABLE store_state (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    shape TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    tail_offset INTEGER NOT NULL, tail_sequence INTEGER NOT NULL,
+    end_offset INTEGER NOT NULL, next_sequence INTEGER NOT NULL,
+    last_id TEXT NOT NULL,
+    boot TEXT NOT NULL,
+    clean INTEGER NOT NULL,
+    damage_offset INTEGER
+) STRICT
+"""
+
+
+class State(NamedTuple):
+    """How far the index has come, and whether it was left in order."""
+
+    generation: int
+    tail: Position
+    end: Position
+    last_id: str
+    boot: str
+    is_clean: bool
+    damage_offset: int | None
+
+    @property
+    def witness(self) -> Witness:
+        """The same, as recovery asks for it."""
+        return Witness(self.generation, self.tail, self.end)
+
+
+FRESH = State(1, Position(0, 1), Position(0, 1), "", "", True, None)
+
+
+@dataclass
+class IndexCounters:
+    """SQLite's share of the disk: commits, bytes of pages written, flushes (two a checkpoint: WAL and database)."""
+
+    writes: int = 0
+    bytes: int = 0
+    flushes: int = 0
+
+
+def name(generation: int) -> str:
+    """The file name of a generation's index. A database file is never renamed over another."""
+    return f"index-{generation}.db"
+
+
+class Shelf(Protocol):
+    """Where the indexes of all generations lie; tests keep theirs in memory."""
+
+    def generations(self) -> list[int]:
+        """Return the generations that have an index file, rising."""
+
+    def open(self, generation: int) -> apsw.Connection:
+        """Open the writing connection; the file is made if it is missing. apsw.Error if it cannot be read."""
+
+    def remove(self, generation: int) -> None:
+        """Delete the file with its -wal and -shm."""
+
+
+@dataclass(frozen=True)
+class FileShelf:
+    """The indexes in a data directory."""
+
+    files: RealFiles
+
+    def generations(self) -> list[int]:
+        found = (re.fullmatch(r"index-([1-9][0-9]{0,18})\.db", file) for file in self.files.names())
+        return sorted(int(match[1]) for match in found if match)
+
+    def open(self, generation: int) -> apsw.Connection:
+        return connect(self.files.path(name(generation)))
+
+    def remove(self, generation: int) -> None:
+        for suffix in SUFFIXES:
+            self.files.remove(name(generation) + suffix)
+
+
+def shape(domains: Sequence[Domain]) -> str:
+    """A hash of everything that an index of these domains looks like."""
+    text = "\n".join([str(FORMAT), STATE, *(domain.create for domain in domains)])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def connect(path: Path | str) -> apsw.Connection:
+    """Open the writing connection; the file is made (0600) if it is missing."""
+    with private_files():
+        connection = apsw.Connection(os.fspath(path))
+        connection.set_busy_timeout(WAIT_MS)
+        _configure(connection)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+    return connection
+
+
+def connect_to_read(path: Path | str) -> apsw.Connection:
+    """Open a connection that cannot write. apsw.CantOpenError if there is no such file."""
+    connection = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READONLY)
+    connection.set_busy_timeout(WAIT_MS)
+    _configure(connection)
+    return connection
+
+
+def _configure(connection: apsw.Connection) -> None:
+    # A misspelt column in double quotes must be an error, not a string (sqlite.org/quirks.html).
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    connection.execute("PRAGMA temp_store = MEMORY")
+
+
+def read_state(connection: apsw.Connection, expected_shape: str) -> State | None:
+    """Return the state row; None if this is no index of the expected shape. apsw.Error if the file is damaged."""
+    if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'store_state'").fetchone():
+        return None
+    columns = {row[1] for row in connection.execute("PRAGMA table_info(store_state)")}
+    if "shape" not in columns:
+        return None
+    found = connection.execute("SELECT shape FROM store_state").fetchone()
+    if found is None or found[0] != expected_shape:
+        return None
+    row: Any = connection.execute(
+        "SELECT generation, tail_offset, tail_sequence, end_offset, next_sequence, last_id, boot, clean, damage_offset"
+        " FROM store_state"
+    ).fetchone()
+    return State(row[0], Position(row[1], row[2]), Position(row[3], row[4]), row[5], row[6], bool(row[7]), row[8])
+
+
+class Index:
+    """The writing connection of one index, and its state row. Used by one thread at a time."""
+
+    def __init__(self, connection: apsw.Connection, domains: Sequence[Domain], *, fresh_generation: int | None) -> None:
+        """Take over a connection; with `fresh_generation` the tables are made first (the file must be empty)."""
+        self.connection = connection
+        self._shape = shape(domains)
+        self._domains = domains
+        self.counters = IndexCounters()
+        self._page_bytes = int(connection.pragma("page_size"))
+        self.state = self._before = FRESH
+        if fresh_generation is not None:
+            with self.transaction():
+                self.create(fresh_generation)
+        state = read_state(connection, self._shape)
+        assert state is not None
+        self.state = state
+
+    def create(self, generation: int) -> None:
+        """Inside a transaction: drop what is there and make empty tables for `generation`."""
+        tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+        for (table,) in self.connection.execute(tables).fetchall():
+            self.connection.execute(f'DROP TABLE "{table}"')
+        self.connection.execute(STATE)
+        for domain in self._domains:
+            self.connection.execute(domain.create)
+        self.connection.execute(
+            "INSERT INTO store_state VALUES (1, ?, ?, 0, 1, 0, 1, '', ?, 0, NULL)", (self._shape, generation, boot_id())
+        )
+        self.state = FRESH._replace(generation=generation, boot=boot_id(), is_clean=False)
+
+    def begin(self) -> None:
+        """Open the batch's transaction."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        self._before = self.state
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction around the block: COMMIT at its end, nothing of it if anything is raised."""
+        self.begin()
+        try:
+            yield
+            self.commit()
+        finally:
+            if self.connection.in_transaction:
+                self.rollback()
+
+    def move(self, tail: Position, end: Position, last_id: str) -> None:
+        """Inside a transaction: say how far it will have come."""
+        self.connection.execute(
+            "UPDATE store_state SET tail_offset = ?, tail_sequence = ?, end_offset = ?, next_sequence = ?, last_id = ?",
+            (*tail, *end, last_id),
+        )
+        self.state = self.state._replace(tail=tail, end=end, last_id=last_id)
+
+    def commit(self) -> None:
+        """Make the batch visible to readers."""
+        self.connection.execute("COMMIT")
+        self.counters.writes += 1
+
+    def rollback(self) -> None:
+        """Undo the batch. SQLite may have done so already after a full disk."""
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+        self.state = self._before
+
+    def mark(self, *, is_clean: bool, damage_offset: int | None) -> None:
+        """Remember how the index was left, in a transaction of its own."""
+        with self.transaction():
+            self.connection.execute(
+                "UPDATE store_state SET clean = ?, boot = ?, damage_offset = ?", (is_clean, boot_id(), damage_offset)
+            )
+        self.state = self.state._replace(is_clean=is_clean, boot=boot_id(), damage_offset=damage_offset)
+
+    def checkpoint(self, *, is_idle: bool) -> None:
+        """Move pages from the WAL into the database when enough have gathered; readers and writers go on."""
+        written, moved = self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+        if written - moved >= (CHECKPOINT_PAGES if is_idle else CHECKPOINT_PAGES_MAX):
+            self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self.counters.flushes += 2
+
+    def count(self) -> None:
+        """Bring the byte counter up to date from SQLite's own count of pages written."""
+        pages, _ = self.connection.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)
+        self.counters.bytes = pages * self._page_bytes
+
+    def close(self) -> None:
+        """Close the connection; SQLite folds the WAL into the file if it is the last one."""
+        self.connection.close()

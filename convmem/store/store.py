@@ -1,0 +1,277 @@
+"""The whole durable path as plain synchronous code: decide, append, sync, show.
+
+    one command = one savepoint = one entry                        (all of it or none)
+    one batch   = one frame = one write = one sync = one COMMIT    (told to callers only after)
+
+Durable before visible: commands are decided and applied inside the index's open transaction, so the second command of
+a batch sees the first; readers see both only after the log's sync. A full disk undoes the batch and nothing else. A
+failed sync poisons the store: what the kernel dropped cannot be asked for again, only a restart into recovery knows
+what is there.
+
+Nothing here knows asyncio; one thread at a time may be inside.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, Union
+
+import apsw
+import msgspec
+
+from convmem.clock import Clock, Identifiers
+from convmem.domain import Command, Domain, Event, Origin, Place, Stamp
+from convmem.errors import CallerError, StorageFull, StoreFailed
+from convmem.files import NO_SPACE
+from convmem.limits import STORAGE_FULL_RETRY_MS
+from convmem.store.log import Frame, Log, Position
+from convmem.store.sqlite import Index
+
+REPLAY_ENTRIES = 5_000
+
+Report = Callable[[int, int], None]
+Entry = tuple[int, int, Sequence[Event]]  # at_ms, index of the origin, events
+
+
+class Ticket(NamedTuple):
+    """A command, and who left it."""
+
+    command: Command
+    origin: Origin
+
+
+class Facts(NamedTuple):
+    """Where the store stands, for health; taken after each batch."""
+
+    sequence: int
+    generation: int
+    log_bytes: int
+    full_since_ms: int | None
+    last_error: str | None
+    index_writes: int
+    index_bytes: int
+    index_flushes: int
+
+
+class Codec:
+    """Events of all domains <-> the payload of a frame. Two events with one tag are refused here, at start."""
+
+    def __init__(self, domains: Sequence[Domain]) -> None:
+        kinds = [kind for domain in domains for kind in domain.appliers]
+        events: Any = Union[tuple(kinds)]  # noqa: UP007 - made at run time
+        entries: Any = tuple[list[Origin], list[tuple[int, int, list[events]]]]
+        self._decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(entries)
+        self._encoder = msgspec.msgpack.Encoder()
+
+    def encode(self, origins: Sequence[Origin], entries: Sequence[Entry]) -> bytes:
+        return self._encoder.encode((origins, entries))
+
+    def decode(self, frame: Frame) -> list[tuple[Place, list[Event]]]:
+        """Return (place, events) of each entry, in order."""
+        origins, entries = self._decoder.decode(frame.payload)
+        assert len(entries) == frame.header.entry_count
+        return [
+            (Place(sequence, at_ms, origins[index]), events)
+            for sequence, (at_ms, index, events) in enumerate(entries, frame.header.sequence)
+        ]
+
+
+class Store:
+    """A log and the index that is folded from it. `index` may be behind the log: call catch_up() before commit()."""
+
+    def __init__(self, log: Log, index: Index, domains: Sequence[Domain], clock: Clock) -> None:
+        self._log = log
+        self._index = index
+        self._clock = clock
+        self._codec = Codec(domains)
+        self._deciders = {kind: decide for domain in domains for kind, decide in domain.deciders.items()}
+        self._appliers = {kind: apply for domain in domains for kind, apply in domain.appliers.items()}
+        self._made_ids = {kind: made for domain in domains for kind, made in domain.made_ids.items()}
+        self._identifiers = Identifiers(clock, index.state.last_id or None)
+        self._failed: Exception | None = None
+        self._full_since_ms: int | None = None
+        self._last_error: str | None = None
+
+    @property
+    def is_behind(self) -> bool:
+        """True while the log holds frames that the index does not show."""
+        return self._index.state.end != self._log.end
+
+    @property
+    def index_is_damaged(self) -> bool:
+        """True if the store stopped because SQLite found its file damaged: it must be folded again."""
+        return isinstance(self._failed, apsw.CorruptError | apsw.NotADBError)
+
+    def facts(self) -> Facts:
+        """Return where the store stands."""
+        self._index.count()
+        counters = self._index.counters
+        return Facts(
+            sequence=self._log.end.next_sequence - 1,
+            generation=self._log.generation,
+            log_bytes=self._log.end.offset,
+            full_since_ms=self._full_since_ms,
+            last_error=self._last_error,
+            index_writes=counters.writes,
+            index_bytes=counters.bytes,
+            index_flushes=counters.flushes,
+        )
+
+    def catch_up(self, report: Report, is_stopped: Callable[[], bool] = lambda: False) -> int:
+        """Fold what the index has not seen; return how many entries. Stops between two transactions when asked to."""
+        folded = 0
+        while self.is_behind and not is_stopped():
+            with self._index.transaction():
+                folded += self._fold(self._index.state.end.offset, REPLAY_ENTRIES)
+            self._index.checkpoint(is_idle=False)
+            report(self._index.state.end.offset, self._log.end.offset)
+        self._identifiers = Identifiers(self._clock, self._index.state.last_id or None)
+        return folded
+
+    def rebuild(self, report: Report) -> Facts:
+        """Fold the whole log into empty tables, in one transaction: readers see the old index until it is done."""
+        self._refuse_if_failed()
+        try:
+            with self._index.transaction():
+                self._index.create(self._log.generation)
+                while self.is_behind:
+                    self._fold(self._index.state.end.offset, REPLAY_ENTRIES)
+                    report(self._index.state.end.offset, self._log.end.offset)
+        except (apsw.FullError, apsw.IOError) as error:
+            raise self._full(error) from error
+        self._index.checkpoint(is_idle=False)
+        return self.facts()
+
+    def _fold(self, offset: int, entries_max: int) -> int:
+        """Apply whole frames from `offset` until `entries_max` entries are done; inside the caller's transaction."""
+        tail, end, last_id, folded = self._index.state.tail, self._index.state.end, self._index.state.last_id, 0
+        for frame in self._log.frames(offset):
+            for place, events in self._codec.decode(frame):
+                last_id = max(last_id, self._apply(events, place))
+                folded += 1
+            tail, end = Position(frame.offset, frame.header.sequence), frame.end
+            if folded >= entries_max:
+                break
+        assert folded, "the index does not stand at a frame of its log"
+        self._index.move(tail, end, last_id)
+        return folded
+
+    def commit(self, tickets: Sequence[Ticket]) -> list[Any]:
+        """Make a batch durable and visible. Return one outcome a ticket, in order: its answer or a ConvmemError.
+
+        Raises StoreFailed when nobody can know what is on the disk; every later call raises it too.
+        """
+        assert tickets
+        self._refuse_if_failed()
+        assert not self.is_behind
+        try:
+            outcomes = self._commit(tickets)
+        except StorageFull as full:
+            return [full] * len(tickets)
+        except Exception as error:
+            self._failed, self._last_error = error, f"{type(error).__name__}: {error}"
+            raise StoreFailed("the store stopped after a failure; whether this was saved is unknown") from error
+        self._full_since_ms = None
+        return outcomes
+
+    def _commit(self, tickets: Sequence[Ticket]) -> list[Any]:
+        before = self._log.end
+        outcomes: list[Any] = []
+        entries: list[Entry] = []
+        origins: dict[Origin, int] = {}
+        last_id = self._index.state.last_id
+        try:
+            self._index.begin()
+            for command, origin in tickets:
+                place = Place(before.next_sequence + len(entries), self._clock.now_ms(), origin)
+                outcome, events, made_id = self._run(command, place)
+                outcomes.append(outcome)
+                if events:
+                    entries.append((place.at_ms, origins.setdefault(origin, len(origins)), events))
+                    last_id = max(last_id, made_id)
+            payload = self._codec.encode(list(origins), entries) if entries else b""
+            if entries:
+                end = Position(before.offset + self._log.size_of(payload), before.next_sequence + len(entries))
+                self._index.move(before, end, last_id)
+        except (apsw.FullError, apsw.IOError) as error:
+            self._index.rollback()
+            raise self._full(error) from error
+        if not entries:
+            self._index.rollback()
+            return outcomes
+        self._write(before, payload, len(entries))
+        self._show(before)
+        return outcomes
+
+    def _run(self, command: Command, place: Place) -> tuple[Any, Sequence[Event], str]:
+        """Decide and apply one command inside a savepoint: a refusal undoes itself and nothing else."""
+        connection = self._index.connection
+        connection.execute("SAVEPOINT command")
+        try:
+            stamp = Stamp(place, self._identifiers.next(place.at_ms))
+            decided = self._deciders[type(command)](connection, command, stamp)
+            made_id = self._apply(decided.events, place)
+        except CallerError as refusal:
+            connection.execute("ROLLBACK TO command")
+            connection.execute("RELEASE command")
+            return refusal, (), ""
+        connection.execute("RELEASE command")
+        return decided.answer, decided.events, made_id
+
+    def _apply(self, events: Sequence[Event], place: Place) -> str:
+        """Show events in the index; return the greatest id the store made in them, or an empty text."""
+        made_id = ""
+        for event in events:
+            kind = type(event)
+            self._appliers[kind](self._index.connection, event, place)
+            if made := self._made_ids.get(kind):
+                made_id = max(made_id, made(event))
+        return made_id
+
+    def _write(self, before: Position, payload: bytes, entry_count: int) -> None:
+        """Append and sync one frame; on a full disk put everything back as it was."""
+        try:
+            self._log.append(payload, entry_count)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            self._log.cut_back(before)
+            self._index.rollback()
+            raise self._full(error) from error
+        self._log.sync()
+
+    def _show(self, before: Position) -> None:
+        """COMMIT the index. If the disk refuses, nobody was told yet: the frame is taken back, durably."""
+        try:
+            self._index.commit()
+        except (apsw.FullError, apsw.IOError) as error:
+            self._log.cut_back(before)
+            self._log.sync()
+            self._index.rollback()
+            raise self._full(error) from error
+
+    def _full(self, error: Exception) -> StorageFull:
+        self._last_error = f"{type(error).__name__}: {error}"
+        if self._full_since_ms is None:
+            self._full_since_ms = self._clock.now_ms()
+        return StorageFull("the disk took no more; nothing was stored", retry_after_ms=STORAGE_FULL_RETRY_MS)
+
+    def _refuse_if_failed(self) -> None:
+        if self._failed is not None:
+            raise StoreFailed("the store stopped after a failure; a restart will recover it") from self._failed
+
+    def rest(self) -> None:
+        """Do what is due when nobody waits: move pages from the WAL into the index file."""
+        self._index.checkpoint(is_idle=True)
+
+    def mark_damage(self, offset: int | None) -> None:
+        """Remember damage that the scrub found, so that the next start looks at the whole log before it serves."""
+        self._index.mark(is_clean=False, damage_offset=offset)
+
+    def close(self) -> None:
+        """Close log and index; a store that did not fail is marked as left in order."""
+        if self._failed is None:
+            # On a full disk the mark cannot be made; the next start then looks twice, which is right.
+            with suppress(apsw.FullError, apsw.IOError):
+                self._index.mark(is_clean=True, damage_offset=self._index.state.damage_offset)
+        self._index.close()
+        self._log.close()

@@ -1,0 +1,176 @@
+"""The actor: one task that owns the store; everybody else leaves commands in its mailbox.
+
+There is no batching timer. While one batch is being synced the next one gathers in the mailbox, so a lone caller never
+waits for company and a crowd shares one sync. The store's synchronous code runs on one thread of its own, so the event
+loop goes on answering.
+
+A caller who goes away takes nothing back: the command is in the mailbox, and what is in the mailbox is finished.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from convmem.domain import Command, Origin
+from convmem.errors import Busy, ConvmemError, Stopping, StoreFailed
+from convmem.limits import (
+    BATCH_BYTES_MAX,
+    BATCH_COMMANDS_MAX,
+    BUSY_RETRY_MS,
+    MAILBOX_BYTES_MAX,
+    MAILBOX_COMMANDS_MAX,
+)
+from convmem.store.store import Facts, Store, Ticket
+
+Result = TypeVar("Result")
+Reply = asyncio.Future[Any]
+Job = Callable[[Store], Any]
+
+
+class Writer:
+    """The mailbox and the task that empties it. All methods are called on the event loop's thread."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._mailbox: deque[tuple[Ticket | Job, Reply]] = deque()
+        self._bytes = 0
+        self._wake = asyncio.Event()
+        self._is_stopping = False
+        self._failure: StoreFailed | None = None
+        self._thread = ThreadPoolExecutor(1, "convmem-writer")
+        self.facts: Facts = store.facts()
+
+    @property
+    def depth(self) -> int:
+        """How many commands wait."""
+        return len(self._mailbox)
+
+    @property
+    def bytes_held(self) -> int:
+        """About how many bytes the waiting commands hold."""
+        return self._bytes
+
+    @property
+    def is_failed(self) -> bool:
+        """True once the store is poisoned."""
+        return self._failure is not None
+
+    async def write(self, command: Command, origin: Origin) -> Any:
+        """Return the command's answer once it is durable, or raise the ConvmemError that says why not."""
+        size = command.size_bytes
+        if len(self._mailbox) >= MAILBOX_COMMANDS_MAX or self._bytes + size > MAILBOX_BYTES_MAX:
+            raise Busy("too many writes are waiting", retry_after_ms=BUSY_RETRY_MS, waiting=len(self._mailbox))
+        self._bytes += size
+        return await self._leave(Ticket(command, origin))
+
+    async def alone(self, job: Callable[[Store], Result]) -> Result:
+        """Run `job(store)` between two batches and return what it returns."""
+        result: Result = await self._leave(job)
+        return result
+
+    async def _leave(self, item: Ticket | Job) -> Any:
+        if self._failure is not None:
+            raise self._failure
+        if self._is_stopping:
+            raise Stopping("the daemon is stopping", retry_after_ms=BUSY_RETRY_MS)
+        reply: Reply = asyncio.get_running_loop().create_future()
+        self._mailbox.append((item, reply))
+        self._wake.set()
+        return await reply
+
+    async def run(self) -> None:
+        """Work until stop() was called and the mailbox is empty. Raises StoreFailed if the store is poisoned."""
+        try:
+            while await self._has_work():
+                item, _ = self._mailbox[0]
+                if isinstance(item, Ticket):
+                    await self._commit(self._gather())
+                else:
+                    await self._run_alone(item)
+        except Exception as error:
+            failure = error if isinstance(error, StoreFailed) else StoreFailed("the writer stopped after a failure")
+            self.fail(failure)
+            raise failure from error
+        finally:
+            self._thread.shutdown()
+
+    def stop(self) -> None:
+        """Take no more commands; run() ends once those in the mailbox are answered."""
+        self._is_stopping = True
+        self._wake.set()
+
+    def fail(self, failure: StoreFailed) -> None:
+        """Take no more commands and answer everybody who waits with `failure`; nothing of theirs was begun."""
+        self._failure = failure
+        while self._mailbox:
+            _, reply = self._mailbox.popleft()
+            _answer(reply, failure)
+        self._bytes = 0
+        self._wake.set()
+
+    async def _has_work(self) -> bool:
+        while not self._mailbox:
+            if self._failure is not None:
+                raise self._failure
+            if self._is_stopping:
+                return False
+            await self._in_thread(self._store.rest)
+            if not self._mailbox and not self._is_stopping and self._failure is None:
+                self._wake.clear()
+                await self._wake.wait()
+        return True
+
+    def _gather(self) -> list[tuple[Ticket, Reply]]:
+        """Take the commands of the next batch: all that wait, up to the batch's bounds or the next job."""
+        batch: list[tuple[Ticket, Reply]] = []
+        size = 0
+        while self._mailbox and len(batch) < BATCH_COMMANDS_MAX:
+            item, reply = self._mailbox[0]
+            if not isinstance(item, Ticket):
+                break
+            size += item.command.size_bytes
+            if batch and size > BATCH_BYTES_MAX:
+                break
+            self._mailbox.popleft()
+            self._bytes -= item.command.size_bytes
+            batch.append((item, reply))
+        return batch
+
+    async def _commit(self, batch: list[tuple[Ticket, Reply]]) -> None:
+        try:
+            outcomes, self.facts = await self._in_thread(self._commit_and_look, [ticket for ticket, _ in batch])
+        except StoreFailed as failure:
+            for _, reply in batch:
+                _answer(reply, failure)
+            raise
+        for (_, reply), outcome in zip(batch, outcomes, strict=True):
+            _answer(reply, outcome)
+
+    def _commit_and_look(self, tickets: list[Ticket]) -> tuple[list[Any], Facts]:
+        return self._store.commit(tickets), self._store.facts()
+
+    async def _run_alone(self, job: Job) -> None:
+        _, reply = self._mailbox.popleft()
+        try:
+            outcome = await self._in_thread(job, self._store)
+        except StoreFailed as failure:
+            _answer(reply, failure)
+            raise
+        except ConvmemError as error:
+            outcome = error
+        self.facts = await self._in_thread(self._store.facts)
+        _answer(reply, outcome)
+
+    async def _in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+
+
+def _answer(reply: Reply, outcome: Any) -> None:
+    if reply.done():
+        return  # the caller has gone; the command was finished all the same
+    if isinstance(outcome, ConvmemError):
+        reply.set_exception(outcome)
+    else:
+        reply.set_result(outcome)

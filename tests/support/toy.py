@@ -1,0 +1,151 @@
+"""A toy domain with every kind of tool, and a gate to it: the transports are tested without a store.
+
+Notes live in a list. `toy_write` keeps one, `toy_read` shows them, `toy_steps` reports progress, `toy_wait` waits until
+the test lets it go, `toy_break` is a fault of ours.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from convmem import catalog
+from convmem.domain import Access, Answer, Domain, Input, Origin, Tool, Whole
+from convmem.errors import Busy, Conflict, StoreFailed
+from convmem.transport.gate import Progress, Status
+
+
+class Write(Input):
+    """Keep a note."""
+
+    text: str = Field(description="What to keep.")
+    kind: Literal["plain", "urgent"] = Field(default="plain", description="How urgent it is.")
+    limit: Whole = Field(default=1, ge=1, le=10, description="How often.")
+
+
+class Nothing(Input):
+    """No arguments."""
+
+
+class Wait(Input):
+    """Wait for the test."""
+
+    name: str = Field(default="", description="The name under which to wait.")
+
+
+class Refuse(Input):
+    """Refuse in a given way."""
+
+    how: Literal["conflict", "busy", "failed"] = Field(description="Which error to answer with.")
+
+
+class Toy:
+    """An Access and a Gate at once; what the tools did is in `notes` and `origins`."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.origins: list[Origin] = []
+        self.status_now: Status = "ok"
+        self.released = asyncio.Event()
+        self.waiting = asyncio.Event()
+        self.ended: list[str] = []
+
+    def access(self, origin: Origin, progress: Progress | None) -> Access:
+        self.origins.append(origin)
+        return ToyAccess(self, origin, progress)
+
+    def status(self) -> Status:
+        return self.status_now
+
+
+class ToyAccess:
+    def __init__(self, toy: Toy, origin: Origin, progress: Progress | None) -> None:
+        self.toy = toy
+        self.origin = origin
+        self.report = progress
+
+    async def write(self, command: Any) -> Any:
+        await asyncio.sleep(0)
+        self.toy.notes.append(command.text)
+        return len(self.toy.notes)
+
+    async def read(self, query: Callable[..., Any], *arguments: Any) -> Any:
+        return query(None, *arguments)
+
+    async def rebuild(self) -> Mapping[str, Any]:
+        return {}
+
+    async def progress(self, done: float, total: float, sentence: str) -> None:
+        if self.report:
+            await self.report(done, total, sentence)
+
+    def health(self) -> Mapping[str, Any]:
+        return {}
+
+
+async def write(access: Any, ask: Write) -> Answer:
+    return Answer({"note_id": str(await access.write(ask)), "text": ask.text})
+
+
+async def read(access: Any, ask: Nothing) -> Answer:
+    return Answer({"notes": list(access.toy.notes)}, f"{len(access.toy.notes)} notes")
+
+
+async def steps(access: Any, ask: Nothing) -> Answer:
+    for done in (0, 1, 1, 2):
+        await access.progress(done, 2, f"step {done}")
+    return Answer({"steps": 2})
+
+
+async def wait(access: Any, ask: Wait) -> Answer:
+    access.toy.waiting.set()
+    try:
+        await access.toy.released.wait()
+    finally:
+        access.toy.ended.append(ask.name)
+    access.toy.notes.append(ask.name)
+    return Answer({"waited": ask.name})
+
+
+async def refuse(access: Any, ask: Refuse) -> Answer:
+    raise {
+        "conflict": Conflict("somebody was faster", current_revision=7),
+        "busy": Busy("too much to do", retry_after_ms=100),
+        "failed": StoreFailed("the disk is gone"),
+    }[ask.how]
+
+
+async def broken(access: Any, ask: Nothing) -> Answer:
+    raise AssertionError("a secret of the inside")
+
+
+def tool(name: str, input_class: type[Input], handle: Any, *, reads_only: bool) -> Tool:
+    return Tool(
+        name=name,
+        title=name.replace("_", " "),
+        description=f"Toy: {input_class.__doc__}",
+        input=input_class,
+        handle=handle,
+        scope="read" if reads_only else "write",
+        reads_only=reads_only,
+        idempotent=reads_only,
+    )
+
+
+TOOLS = (
+    tool("toy_write", Write, write, reads_only=False),
+    tool("toy_read", Nothing, read, reads_only=True),
+    tool("toy_steps", Nothing, steps, reads_only=True),
+    tool("toy_wait", Wait, wait, reads_only=True),
+    tool("toy_wait_write", Wait, wait, reads_only=False),
+    tool("toy_refuse", Refuse, refuse, reads_only=True),
+    tool("toy_break", Nothing, broken, reads_only=True),
+)
+DOMAIN = Domain(name="toy", create="", deciders={}, appliers={}, tools=TOOLS)
+PROFILES = {"core": ("toy_write", "toy_read"), "messages": tuple(tool.name for tool in TOOLS)}
+
+
+def toy_catalog() -> catalog.Catalog:
+    """A catalog of the toy's tools, with profiles of its own."""
+    return catalog.Catalog([DOMAIN], PROFILES)

@@ -1,0 +1,90 @@
+"""store/sqlite.py: the index's connection and the row that says how far it has come."""
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from convmem.domain import Domain
+from convmem.store.log import Position
+from convmem.store.sqlite import CHECKPOINT_PAGES, Index, connect, connect_to_read, read_state, shape
+from tests.support.notebook import NOTEBOOK
+
+OTHER = Domain(name="other", create="CREATE TABLE other_thing (a INTEGER) STRICT", deciders={}, appliers={})
+
+
+def index(path: Path) -> Index:
+    return Index(connect(path), [NOTEBOOK], fresh_generation=1)
+
+
+def test_the_shape_changes_with_every_create_statement() -> None:
+    assert shape([NOTEBOOK]) != shape([OTHER])
+    assert shape([NOTEBOOK, OTHER]) != shape([NOTEBOOK])
+    assert shape([NOTEBOOK]) == shape([NOTEBOOK])
+
+
+def test_the_state_row_moves_with_its_transaction(tmp_path: Path) -> None:
+    one = index(tmp_path / "i.db")
+    one.begin()
+    one.move(Position(0, 1), Position(100, 4), "A")
+    one.rollback()
+    assert one.state.end == Position(0, 1)
+    with one.transaction():
+        one.move(Position(0, 1), Position(100, 4), "B")
+    found = read_state(connect_to_read(tmp_path / "i.db"), shape([NOTEBOOK]))
+    assert found == one.state
+    assert (found.witness.applied, found.last_id) == (3, "B")
+
+
+def test_a_transaction_that_raises_leaves_nothing(tmp_path: Path) -> None:
+    one = index(tmp_path / "i.db")
+
+    def half() -> None:
+        with one.transaction():
+            one.move(Position(0, 1), Position(100, 4), "B")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        half()
+    assert not one.connection.in_transaction
+    assert one.state.end == Position(0, 1)
+    assert read_state(one.connection, shape([NOTEBOOK])) == one.state
+
+
+def test_a_database_that_is_no_index_has_no_state() -> None:
+    assert read_state(connect(":memory:"), shape([NOTEBOOK])) is None
+    connection = connect(":memory:")
+    connection.execute("CREATE TABLE store_state (something INTEGER)")
+    assert read_state(connection, shape([NOTEBOOK])) is None
+
+
+def test_making_tables_anew_drops_what_was_there() -> None:
+    one = Index(connect(":memory:"), [OTHER], fresh_generation=3)
+    one.connection.execute("INSERT INTO other_thing VALUES (1)")
+    with one.transaction():
+        one.create(4)
+    assert one.connection.execute("SELECT count(*) FROM other_thing").fetchall() == [(0,)]
+    assert one.state.generation == 4
+
+
+def test_a_misspelt_column_in_double_quotes_is_an_error() -> None:
+    with pytest.raises(apsw.SQLError):
+        connect(":memory:").execute('SELECT "no such column"')
+
+
+def test_checkpoints_run_only_when_enough_pages_wait_and_are_counted(tmp_path: Path) -> None:
+    one = index(tmp_path / "i.db")
+    one.checkpoint(is_idle=True)
+    assert one.counters.flushes == 0
+    for _ in range(CHECKPOINT_PAGES):
+        with one.transaction():
+            one.connection.execute("INSERT INTO notes_note VALUES ('a', 1, 1, 'd', ?)", ("x" * 5_000,))
+    one.checkpoint(is_idle=False)
+    assert one.counters.flushes == 0
+    one.checkpoint(is_idle=True)
+    assert one.counters.flushes == 2
+    one.checkpoint(is_idle=True)
+    assert one.counters.flushes == 2
+    one.count()
+    assert one.counters.bytes >= CHECKPOINT_PAGES * 5_000
+    assert one.counters.writes == CHECKPOINT_PAGES + 1

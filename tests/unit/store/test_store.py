@@ -1,0 +1,211 @@
+"""store/store.py: decide, append, sync, show."""
+
+import errno
+from pathlib import Path
+
+import apsw
+import pytest
+
+from convmem.errors import Conflict, NotFound, StorageFull, StoreFailed
+from convmem.files import RealFiles
+from convmem.store import opening
+from convmem.store.log import NAME
+from convmem.store.sqlite import FileShelf, connect_to_read
+from convmem.store.store import Ticket
+from tests.support.faulty_files import FaultyFiles
+from tests.support.manual_clock import ManualClock
+from tests.support.notebook import NOTE_MAX, NOTEBOOK, Add, Break, Strike, notes
+from tests.support.stores import ORIGIN, MemoryShelf, open_store
+
+
+def test_a_refusal_half_way_undoes_only_itself() -> None:
+    opened = open_store()
+    first, refused, last = opened.commit(Add(("a",)), Add(("b", "x" * (NOTE_MAX + 1))), Add(("c",)))
+    assert isinstance(refused, Conflict)
+    assert (first["sequence"], last["sequence"]) == (1, 2)
+    assert notes(opened.connection) == [(1, "a"), (2, "c")]
+    assert opened.check() == []
+
+
+def test_a_command_sees_the_commands_before_it_in_its_batch() -> None:
+    opened = open_store()
+    _, struck, gone = opened.commit(Add(("a",)), Strike(1), Strike(1))
+    assert struck == {"sequence": 2}
+    assert isinstance(gone, NotFound)
+    assert notes(opened.connection) == []
+    assert opened.check() == []
+
+
+def test_a_batch_with_nothing_to_say_costs_no_write() -> None:
+    opened = open_store()
+    before = list(opened.disk.steps)
+    opened.commit(Add(()), Strike(7))
+    assert opened.disk.steps == before
+
+
+def test_a_batch_is_one_write_and_one_sync() -> None:
+    opened = open_store()
+    before = len(opened.disk.steps)
+    opened.commit(*(Add((str(number),)) for number in range(50)))
+    assert opened.disk.steps[before:] == ["write", "sync"]
+
+
+def test_nothing_is_visible_before_the_log_is_synced(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    class Watching(FaultyFiles):
+        def step(self, name: str) -> None:
+            super().step(name)
+            if name in ("write", "sync"):
+                seen.append(len(notes(connect_to_read(tmp_path / "index-1.db"))))
+
+    shelf = FileShelf(RealFiles(tmp_path))
+    store, _ = opening.open_store(Watching(), shelf, [NOTEBOOK], ManualClock())
+    store.commit([Ticket(Add(("a",)), ORIGIN)])
+    assert seen == [0, 0]
+    assert notes(connect_to_read(tmp_path / "index-1.db")) == [(1, "a")]
+    store.close()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_full_disk_undoes_the_batch_and_the_next_write_works(number: int) -> None:
+    opened = open_store()
+    opened.commit(Add(("kept",)))
+    opened.disk.fail_at_step, opened.disk.error = len(opened.disk.steps) + 1, number
+    log = opened.log()
+    outcomes = opened.commit(Add(("lost",)), Strike(9))
+    assert all(isinstance(outcome, StorageFull) for outcome in outcomes)
+    assert opened.log() == log
+    assert opened.store.facts().full_since_ms is not None
+    assert opened.commit(Add(("later",)))[0]["sequence"] == 2
+    assert opened.store.facts().full_since_ms is None
+    assert notes(opened.connection) == [(1, "kept"), (2, "later")]
+    assert opened.check() == []
+
+
+def test_a_disk_that_fills_up_slowly_loses_nothing_acknowledged() -> None:
+    opened = open_store(FaultyFiles(capacity=2_000))
+    acknowledged = []
+    for number in range(60):
+        outcome = opened.commit(Add((str(number),)))[0]
+        if not isinstance(outcome, StorageFull):
+            acknowledged.append(outcome["sequence"])
+    assert 5 < len(acknowledged) < 60
+    assert [sequence for sequence, _ in notes(opened.connection)] == acknowledged
+    again = open_store(opened.disk)
+    assert [sequence for sequence, _ in notes(again.connection)] == acknowledged
+    assert again.report.bytes_cut == 0
+
+
+def test_an_index_that_cannot_commit_takes_the_frame_back() -> None:
+    opened = open_store()
+    opened.commit(Add(("kept",)))
+    log, pages = opened.log(), opened.connection.pragma("page_count")
+    opened.connection.execute(f"PRAGMA max_page_count = {pages}")
+    outcome = opened.commit(*(Add(("x" * NOTE_MAX,)) for _ in range(10)))[0]
+    assert isinstance(outcome, StorageFull)
+    assert opened.log() == log
+    opened.connection.execute("PRAGMA max_page_count = 1000000")
+    assert opened.commit(Add(("later",)))[0]["sequence"] == 2
+    assert opened.check() == []
+
+
+def test_a_commit_that_fails_after_the_sync_is_taken_back_durably() -> None:
+    opened = open_store()
+    opened.commit(Add(("kept",)))
+    log = opened.log()
+
+    def full() -> bool:
+        raise apsw.FullError("database or disk is full")
+
+    opened.connection.set_commit_hook(full)
+    assert isinstance(opened.commit(Add(("lost",)))[0], StorageFull)
+    assert opened.disk.files[NAME].saved == log
+    opened.connection.set_commit_hook(None)
+    assert opened.commit(Add(("later",)))[0]["sequence"] == 2
+    assert opened.check() == []
+
+
+@pytest.mark.parametrize("failing", ["write", "sync"])
+def test_an_input_output_error_poisons_the_store_for_good(failing: str) -> None:
+    opened = open_store()
+    opened.disk.fail_at_step = len(opened.disk.steps) + (1 if failing == "write" else 2)
+    with pytest.raises(StoreFailed):
+        opened.commit(Add(("a",)))
+    steps = len(opened.disk.steps)
+    with pytest.raises(StoreFailed):
+        opened.commit(Add(("b",)))
+    assert len(opened.disk.steps) == steps, "a poisoned store writes nothing"
+
+
+def test_a_cut_back_that_fails_poisons_the_store() -> None:
+    opened = open_store()
+    opened.disk.fail_at_step, opened.disk.error = len(opened.disk.steps) + 1, errno.ENOSPC
+    file = opened.disk.files[NAME]
+
+    def refuse(size: int) -> None:
+        raise OSError(errno.EIO, "made to fail")
+
+    file.truncate = refuse  # type: ignore[method-assign]
+    with pytest.raises(StoreFailed):
+        opened.commit(Add(("a",)))
+    with pytest.raises(StoreFailed):
+        opened.commit(Add(("b",)))
+
+
+def test_a_log_that_was_removed_under_the_daemon_acknowledges_nothing() -> None:
+    opened = open_store()
+    opened.commit(Add(("a",)))
+    opened.disk.remove(NAME)
+    with pytest.raises(StoreFailed):
+        opened.commit(Add(("b",)))
+
+
+def test_a_fault_of_ours_poisons_the_store_and_leaves_nothing_behind() -> None:
+    opened = open_store()
+    opened.commit(Add(("a",)))
+    log = opened.log()
+    with pytest.raises(StoreFailed):
+        opened.commit(Add(("b",)), Break(AssertionError("ours")))
+    assert opened.log() == log
+    opened.store.close()
+    assert notes(open_store(opened.disk).connection) == [(1, "a")]
+
+
+def test_ids_rise_although_the_clock_steps_back_and_the_store_is_opened_again() -> None:
+    opened = open_store()
+    made = [opened.commit(Add(("a",)))[0]["note_id"]]
+    opened.clock.pass_ms(-3_600_000)
+    made.append(opened.commit(Add(("b",)))[0]["note_id"])
+    opened.commit(Strike(2))
+    for index in (opened.shelf.image(), None):
+        again = open_store(opened.disk, index=index, clock=opened.clock)
+        made.append(again.commit(Add(("c",)))[0]["note_id"])
+        opened = again
+    assert made == sorted(set(made))
+    assert len(made) == 4
+
+
+def test_a_rebuilt_index_equals_the_one_it_replaces() -> None:
+    opened = open_store()
+    for number in range(30):
+        opened.commit(Add((f"note {number}",)), Strike(number))
+    before = notes(opened.connection)
+    opened.connection.execute("DELETE FROM notes_note WHERE sequence % 2 = 0")
+    assert opened.check() != []
+    reports: list[tuple[int, int]] = []
+    opened.store.rebuild(lambda done, total: reports.append((done, total)))
+    assert notes(opened.connection) == before
+    assert reports[-1][0] == reports[-1][1] == len(opened.log())
+    assert opened.check() == []
+    assert opened.commit(Add(("later",)))[0]["sequence"] == opened.store.facts().sequence
+
+
+def test_folding_stops_between_two_transactions_when_asked_and_goes_on_later() -> None:
+    opened = open_store()
+    opened.commit(Add(("a",)))
+    behind, _ = opening.open_store(opened.disk, MemoryShelf(), [NOTEBOOK], opened.clock)
+    assert behind.catch_up(lambda done, total: None, lambda: True) == 0
+    assert behind.is_behind
+    assert behind.catch_up(lambda done, total: None) == 1
+    assert not behind.is_behind
