@@ -14,18 +14,25 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
 from typing import Any
 
+import apsw
+
 from convmem import files, messages
+from convmem.access import StoreAccess
 from convmem.catalog import Catalog
 from convmem.clock import SystemClock
 from convmem.config import Settings
 from convmem.domain import Domain, Origin
-from convmem.engine import Engine, StoreAccess
+from convmem.engine import Engine
 from convmem.errors import EXIT_STATUS, AddressUnusable, DataDirectoryUnusable, OperatorError, StoreLocked
 from convmem.limits import LOCK_TEXT_BYTES_MAX, STOP_MS_MAX
-from convmem.transport import http, stdio as stdio_transport
+from convmem.store import check as store_check
+from convmem.store import log
+from convmem.store.sqlite import FileShelf, connect_to_read, name
+from convmem.transport import http, loading
+from convmem.transport import stdio as stdio_transport
+from convmem.transport.gate import Settings as HTTPSettings
 
 JOURNAL = logging.getLogger("convmem")
 DOMAINS: tuple[Domain, ...] = (messages.DOMAIN,)
@@ -50,26 +57,32 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> int:
     settings.refuse_unsafe_bind()
     with held(settings) as (directory, holder), listening(settings) as (tcp, unix):
         engine, catalog = Engine(directory, DOMAINS, SystemClock()), Catalog(DOMAINS)
-        server = http.server(catalog, engine, http_settings(settings))
-        holder.tell(lock_text(settings, tcp))
+        server = http.Server(http.build(catalog, engine, _http_settings(settings)))
+        holder.tell(_lock_text(settings, tcp))
         announce(_line(settings, tcp, catalog))
         return await _until_stopped(engine, [server.serve([tcp, *unix])], server.stop)
 
 
 async def stdio(settings: Settings) -> int:
     """Serve MCP on stdin and stdout, and the local socket beside it, until EOF or a signal; return the exit status."""
+    streams = stdio_transport.claim()
     with held(settings) as (directory, holder), local_socket(settings) as unix:
         engine, catalog = Engine(directory, DOMAINS, SystemClock()), Catalog(DOMAINS)
-        holder.tell(lock_text(settings, None))
-        speaker = stdio_transport.Speaker(catalog, engine, settings.profile)
-        server = http.server(catalog, engine, http_settings(settings))
-        parts = [speaker.run(), *([server.serve(unix)] if unix else [])]
+        holder.tell(_lock_text(settings, None))
+        waiting = loading.Loading(loading.kernel(catalog, engine))
+        speaker = stdio_transport.Stdio(waiting, settings.profile, streams)
+        server = http.Server(http.build(catalog, engine, _http_settings(settings)))
+
+        async def speak() -> None:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(waiting.run())
+                await speaker.serve()
 
         def stop() -> None:
             speaker.stop()
             server.stop()
 
-        return await _until_stopped(engine, parts, stop)
+        return await _until_stopped(engine, [speak(), *([server.serve(unix)] if unix else [])], stop)
 
 
 async def _until_stopped(engine: Engine, parts: list[Coroutine[Any, Any, None]], stop: Callable[[], None]) -> int:
@@ -115,6 +128,30 @@ async def opened(settings: Settings) -> AsyncIterator[tuple[Catalog, StoreAccess
                 await asyncio.wait([running])
 
 
+def check(settings: Settings) -> list[str]:
+    """Walk all invariants of the store, beside a running daemon or without one; what is wrong, one sentence each.
+
+    Raises DataDirectoryUnusable if there is no store.
+    """
+    directory = files.RealFiles(settings.data_dir)
+    shelf = FileShelf(directory)
+    if not directory.exists(log.NAME) or not shelf.generations():
+        raise DataDirectoryUnusable(
+            f"there is no store in {settings.data_dir}", path=str(settings.data_dir), uid=os.getuid()
+        )
+    file = directory.open_to_read(log.NAME)
+    connection = connect_to_read(directory.path(name(shelf.generations()[-1])))
+    try:
+        # One look: what the daemon commits meanwhile is not seen.
+        connection.execute("BEGIN")
+        return store_check.check(file, connection, DOMAINS, SystemClock())
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        return [f"the index is damaged: {error}"]
+    finally:
+        connection.close()
+        file.close()
+
+
 @contextmanager
 def held(settings: Settings) -> Iterator[tuple[files.RealFiles, files.HeldLock]]:
     """The data directory, made if missing, and its lock. DataDirectoryUnusable, StoreLocked."""
@@ -139,7 +176,7 @@ def held(settings: Settings) -> Iterator[tuple[files.RealFiles, files.HeldLock]]
         lock.close()
 
 
-def lock_text(settings: Settings, tcp: socket.socket | None) -> str:
+def _lock_text(settings: Settings, tcp: socket.socket | None) -> str:
     """What store.lock says of its holder: pid, URL, local socket."""
     text: dict[str, Any] = {"pid": os.getpid()}
     if tcp is not None:
@@ -191,14 +228,14 @@ def local_socket(settings: Settings) -> Iterator[list[socket.socket]]:
             files.remove(settings.socket)
 
 
-def http_settings(settings: Settings) -> http.HTTPSettings:
+def _http_settings(settings: Settings) -> HTTPSettings:
     """What the HTTP side needs to know of the settings."""
-    return http.HTTPSettings(
+    return HTTPSettings(
         default_profile=settings.profile,
         token=settings.http_token,
         allowed_hosts=settings.allowed_hosts,
         trusted_proxies=settings.trusted_proxies,
-        is_loopback=settings.bind.is_loopback,
+        loopback_bind=settings.bind.is_loopback,
     )
 
 
@@ -222,8 +259,7 @@ def _signals(stopping: asyncio.Event) -> Iterator[None]:
 
 
 def _freeze_garbage() -> None:
-    """What start-up made lives as long as the process: the collector need not walk it again (pauses of 100 ms, seen).
-    """
+    """What start-up made lives as long as the process: the collector need not walk it again (it paused for 100 ms)."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

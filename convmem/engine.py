@@ -1,4 +1,4 @@
-"""The store in operation: opened, folded, written to, scrubbed and closed, and the Access that tools are handed.
+"""The store in operation: opened, folded, written to, scrubbed and closed.
 
     opening -> folding -> ready -> stopping
                             \\-> failed        (poisoned: whoever runs the engine exits, a restart recovers)
@@ -10,16 +10,15 @@ with the daemon just works, and one that meets a long fold is not left hanging. 
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any, TypeVar
-
-import apsw
+from typing import Any, Literal
 
 from convmem import __version__
+from convmem.access import Progress, StoreAccess
 from convmem.clock import Clock
-from convmem.domain import Command, Domain, Origin
+from convmem.domain import Domain, Origin
 from convmem.errors import Busy, OperatorError, Stopping, StoreFailed
 from convmem.files import RealFiles
 from convmem.limits import BUSY_RETRY_MS, OPENING_WAIT_MS_MAX, READERS, REBUILD_RETRY_MS
@@ -30,8 +29,7 @@ from convmem.store.recovery import Report
 from convmem.store.store import Facts, Store
 from convmem.store.writer import Writer
 
-Result = TypeVar("Result")
-Progress = Callable[[float, float, str], Awaitable[None]]
+Status = Literal["ok", "degraded", "stopping", "failed"]
 JOURNAL = logging.getLogger("convmem")
 SCRUB_SLICE_BYTES = 4 * 1024 * 1024
 SCRUB_PAUSE_S = 0.02
@@ -176,7 +174,7 @@ class Engine:
             raise Stopping("the daemon is stopping", retry_after_ms=BUSY_RETRY_MS)
         return self._writer, self._readers
 
-    def access(self, origin: Origin, progress: Progress | None = None) -> "StoreAccess":
+    def access(self, origin: Origin, progress: Progress | None = None) -> StoreAccess:
         """Return what a tool may do on behalf of `origin`."""
         return StoreAccess(self, origin, progress)
 
@@ -201,10 +199,12 @@ class Engine:
             found.append(self._damage)
         return found
 
-    def status(self) -> str:
-        """`ok`, `degraded`, `stopping` or `failed`."""
-        if self._phase in (Phase.STOPPING, Phase.FAILED):
-            return self._phase.value
+    def status(self) -> Status:
+        """How the store is, in one word."""
+        if self._phase is Phase.STOPPING:
+            return "stopping"
+        if self._phase is Phase.FAILED:
+            return "failed"
         return "degraded" if self.reasons() else "ok"
 
     def health(self) -> Mapping[str, Any]:
@@ -248,58 +248,3 @@ def _slice(walk: Iterator[tuple[Position, str | None]]) -> tuple[Position, str |
         if damage is not None or position.offset - start >= SCRUB_SLICE_BYTES:
             break
     return found
-
-
-class StoreAccess:
-    """Access, for real: writes go to the writer's mailbox, reads to the reader pool."""
-
-    def __init__(self, engine: Engine, origin: Origin, progress: Progress | None) -> None:
-        self._engine = engine
-        self._origin = origin
-        self._progress = progress
-
-    @property
-    def origin(self) -> Origin:
-        """Who is calling, from where."""
-        return self._origin
-
-    async def write(self, command: Command) -> Any:
-        """Leave a command with the writer."""
-        writer, _ = await self._engine.ready()
-        return await writer.write(command, self._origin)
-
-    async def read(self, query: Callable[..., Result], *arguments: Any) -> Result:
-        """Run a query on a reader's connection."""
-        _, readers = await self._engine.ready()
-        try:
-            return await readers.read(query, *arguments)
-        except (apsw.CorruptError, apsw.NotADBError) as error:
-            self._engine.index_is_damaged()
-            raise StoreFailed("the index is damaged; a restart makes it anew from the log") from error
-
-    async def rebuild(self) -> Mapping[str, Any]:
-        """Fold the log into a fresh index, between two batches, telling the caller how far it is."""
-        writer, _ = await self._engine.ready()
-        loop = asyncio.get_running_loop()
-
-        def report(done: int, total: int) -> None:
-            asyncio.run_coroutine_threadsafe(self.progress(done, total, "folding the log into a fresh index"), loop)
-
-        started_ms = self._engine.clock.monotonic_ms()
-        facts = await writer.alone(lambda store: store.rebuild(report))
-        return {
-            "rebuilt": True,
-            "log_bytes_before": facts.log_bytes,
-            "log_bytes_after": facts.log_bytes,
-            "generation": str(facts.generation),
-            "duration_ms": round(self._engine.clock.monotonic_ms() - started_ms),
-        }
-
-    async def progress(self, done: float, total: float, sentence: str) -> None:
-        """Tell the caller how far a long call has come, if it asked."""
-        if self._progress is not None:
-            await self._progress(done, total, sentence)
-
-    def health(self) -> Mapping[str, Any]:
-        """Facts that need no index."""
-        return self._engine.health()

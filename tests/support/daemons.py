@@ -1,0 +1,145 @@
+"""Real daemons in real processes, and the smallest client that speaks to them: raw JSON-RPC over HTTP."""
+
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+START_S = 20
+STOP_S = 10
+
+
+@dataclass
+class Daemon:
+    """One `convmem serve`; start() waits for the line it prints when it listens."""
+
+    data_dir: Path
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    port: int = 0
+    process: subprocess.Popen[str] | None = None
+    line: str = ""
+
+    def start(self) -> "Daemon":
+        command = [sys.executable, "-m", "convmem", "serve", "--data-dir", str(self.data_dir)]
+        self.process = subprocess.Popen(
+            [*command, "--bind", f"127.0.0.1:{self.port}", *self.arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": os.getcwd(), **self.environment},
+        )
+        assert self.process.stdout is not None
+        self.line = self.process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp", self.line)
+        assert found, self.line + self.finish()[1]
+        self.port = int(found[1])
+        return self
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+    def send(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """End it as a power cut would: no handler runs."""
+        self.send(signal.SIGKILL)
+        self.finish()
+
+    def finish(self) -> tuple[int, str]:
+        """Wait for its end; return exit status and what it wrote to stderr."""
+        assert self.process is not None
+        _, journal = self.process.communicate(timeout=STOP_S)
+        return self.process.returncode, journal
+
+    def stop(self) -> tuple[int, str]:
+        """End it in order; return exit status and what it wrote to stderr."""
+        self.send(signal.SIGTERM)
+        return self.finish()
+
+
+@contextmanager
+def daemon(data_dir: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[Daemon]:
+    """A daemon that runs inside the block and is gone behind it."""
+    running = Daemon(data_dir, arguments, environment or {}).start()
+    try:
+        yield running
+    finally:
+        if running.process is not None and running.process.poll() is None:
+            running.kill()
+
+
+class Refused(Exception):
+    """A failed tool result: the error's facts."""
+
+    def __init__(self, error: Mapping[str, Any]) -> None:
+        super().__init__(error)
+        self.code = str(error["code"])
+        self.error = error
+
+
+class RawClient:
+    """tools/call without `initialize`, as a hook or a script would send it."""
+
+    def __init__(self, url: str, *, headers: Mapping[str, str] | None = None, timeout_s: float = 20) -> None:
+        self.url = url
+        self.http = httpx.Client(
+            headers={"accept": "application/json, text/event-stream", **(headers or {})}, timeout=timeout_s
+        )
+        self._numbers = itertools.count(1)
+
+    def request(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        body = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method, "params": params}
+        answer = self.http.post(self.url, json=body)
+        answer.raise_for_status()
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Return the structured answer of a tool; Refused if it is a failed result."""
+        result = self.request("tools/call", {"name": tool, "arguments": arguments})["result"]
+        facts: dict[str, Any] = result["structuredContent"]
+        if result.get("isError"):
+            raise Refused(facts["error"])
+        assert json.loads(result["content"][0]["text"]) == facts
+        return facts
+
+    def write(self, content: str, **more: Any) -> dict[str, Any]:
+        return self.call("write_message", **{"session_id": "s", "role": "user", "content": content} | more)
+
+    def history(self, session_id: str = "s") -> list[dict[str, Any]]:
+        """All messages of a session, page by page."""
+        messages: list[dict[str, Any]] = []
+        cursor: dict[str, Any] = {}
+        while True:
+            page = self.call("read_messages", view="history", session_id=session_id, limit=500, **cursor)
+            messages += page["messages"]
+            if not page.get("next_cursor"):
+                return messages
+            cursor = {"cursor": page["next_cursor"]}
+
+
+def wait_until_listening(port: int) -> None:
+    """Return once /healthz answers; used where a daemon is started by somebody else."""
+    end = time.monotonic() + START_S
+    while time.monotonic() < end:
+        try:
+            if httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.01)
+    raise AssertionError("nothing listens")

@@ -1,0 +1,189 @@
+"""engine.py: phases, health, damage."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+
+from convmem import engine as engine_module
+from convmem.clock import SystemClock
+from convmem.domain import Origin
+from convmem.engine import Engine, Phase
+from convmem.errors import Busy, LogCorrupt, Stopping, StoreFailed
+from convmem.files import RealFiles
+from convmem.store.store import Store
+from tests.support.notebook import NOTEBOOK, Add, notes
+
+ORIGIN = Origin("laptop", "http", "tester/1")
+
+
+@asynccontextmanager
+async def running(directory: Path) -> AsyncIterator[Engine]:
+    engine = Engine(RealFiles(directory), [NOTEBOOK], SystemClock())
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(engine.run())
+        yield engine
+        engine.stop()
+
+
+async def until(fact: object, engine: Engine) -> None:
+    """Wait until health says `fact` among its reasons."""
+    async with asyncio.timeout(10):
+        while not any(str(fact) in reason for reason in engine.reasons()):
+            await asyncio.sleep(0)
+
+
+async def fill(directory: Path, count: int) -> None:
+    async with running(directory) as engine:
+        access = engine.access(ORIGIN)
+        for number in range(count):
+            await access.write(Add((f"note {number} " + "x" * 500,)))
+
+
+async def test_a_call_that_comes_while_the_store_is_opened_waits_for_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        assert engine.phase is Phase.OPENING
+        await engine.access(ORIGIN).write(Add(("a",)))
+        assert [note for _, note in await engine.access(ORIGIN).read(notes)] == ["a"]
+        assert engine.status() == "ok"
+
+
+async def test_while_the_index_is_folded_calls_are_busy_with_progress_and_health_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(tmp_path, 3)
+    (tmp_path / "index-1.db").unlink()
+    gate = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    fold = Store.catch_up
+
+    def slow(store: Store, report: object, is_stopped: object) -> int:
+        report(0, 1234)  # type: ignore[operator]
+        asyncio.run_coroutine_threadsafe(gate.wait(), loop).result(10)
+        return fold(store, report, is_stopped)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Store, "catch_up", slow)
+    monkeypatch.setattr(engine_module, "OPENING_WAIT_MS_MAX", 20)
+    async with running(tmp_path) as engine:
+        with pytest.raises(Busy) as busy:
+            await engine.access(ORIGIN).write(Add(("a",)))
+        assert busy.value.details["total"] == 1234
+        assert engine.status() == "degraded"
+        assert any("1234" in reason for reason in engine.health()["reasons"])
+        gate.set()
+        async with asyncio.timeout(10):
+            while engine.phase is not Phase.READY:
+                await asyncio.sleep(0)
+        assert engine.status() == "ok"
+        assert engine.health()["recovery"]["entries_replayed"] == 3
+
+
+async def test_a_damaged_log_refuses_the_start_with_file_and_offset(tmp_path: Path) -> None:
+    await fill(tmp_path, 3)
+    log = tmp_path / "convmem.log"
+    log.write_bytes(log.read_bytes()[:-1])
+    engine = Engine(RealFiles(tmp_path), [NOTEBOOK], SystemClock())
+    with pytest.raises(LogCorrupt) as refused:
+        await engine.run()
+    assert refused.value.details["file"] == "convmem.log"
+    assert engine.status() == "failed"
+    with pytest.raises(StoreFailed):
+        await engine.access(ORIGIN).write(Add(("a",)))
+
+
+async def test_the_scrub_finds_damage_in_old_frames_and_the_next_start_refuses(tmp_path: Path) -> None:
+    await fill(tmp_path, 5)
+    log = tmp_path / "convmem.log"
+    data = bytearray(log.read_bytes())
+    data[70] ^= 4
+    log.write_bytes(bytes(data))
+    async with running(tmp_path) as engine:
+        await until("damaged", engine)
+        assert engine.status() == "degraded"
+        await engine.access(ORIGIN).write(Add(("still works",)))
+    with pytest.raises(LogCorrupt):
+        await Engine(RealFiles(tmp_path), [NOTEBOOK], SystemClock()).run()
+
+
+async def test_health_says_how_much_of_the_log_was_verified(tmp_path: Path) -> None:
+    await fill(tmp_path, 5)
+    async with running(tmp_path) as engine:
+        await engine.ready()
+        async with asyncio.timeout(10):
+            while engine.health()["log_verified_bytes"] < (tmp_path / "convmem.log").stat().st_size:
+                await asyncio.sleep(0)
+        assert engine.status() == "ok"
+
+
+async def test_an_index_found_damaged_while_reading_stops_the_engine_and_is_made_anew(tmp_path: Path) -> None:
+    await fill(tmp_path, 60)
+
+    def damaged(connection: apsw.Connection) -> None:
+        raise apsw.CorruptError("database disk image is malformed")
+
+    engine = Engine(RealFiles(tmp_path), [NOTEBOOK], SystemClock())
+    run = asyncio.ensure_future(engine.run())
+    with pytest.raises(StoreFailed):
+        await engine.access(ORIGIN).read(damaged)
+    with pytest.raises(StoreFailed):
+        await run
+    assert engine.status() == "failed"
+    assert not list(tmp_path.glob("index-*"))
+    async with running(tmp_path) as engine:
+        assert len(await engine.access(ORIGIN).read(notes)) == 60
+
+
+async def test_a_log_removed_under_the_daemon_fails_the_next_write_and_is_not_made_again(tmp_path: Path) -> None:
+    engine = Engine(RealFiles(tmp_path), [NOTEBOOK], SystemClock())
+    run = asyncio.ensure_future(engine.run())
+    await engine.access(ORIGIN).write(Add(("a",)))
+    (tmp_path / "convmem.log").unlink()
+    with pytest.raises(StoreFailed):
+        await engine.access(ORIGIN).write(Add(("b",)))
+    assert engine.status() == "failed"
+    with pytest.raises(StoreFailed):
+        await run
+    assert not (tmp_path / "convmem.log").exists()
+    with pytest.raises(LogCorrupt):
+        await Engine(RealFiles(tmp_path), [NOTEBOOK], SystemClock()).run()
+
+
+async def test_after_a_stop_calls_are_told_so(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        await engine.ready()
+        engine.stop()
+        assert engine.status() == "stopping"
+        with pytest.raises(Stopping):
+            await engine.access(ORIGIN).write(Add(("late",)))
+
+
+async def test_reads_and_health_write_nothing(tmp_path: Path) -> None:
+    await fill(tmp_path, 20)
+    async with running(tmp_path) as engine:
+        await engine.access(ORIGIN).write(Add(("a",)))
+        before = engine.health()["io"]
+        for _ in range(50):
+            await engine.access(ORIGIN).read(notes)
+        assert engine.health()["io"] == before
+        assert before["log"]["writes"] == 1
+
+
+async def test_a_rebuild_tells_the_caller_how_far_it_is(tmp_path: Path) -> None:
+    await fill(tmp_path, 20)
+    told: list[tuple[float, float]] = []
+
+    async def progress(done: float, total: float, sentence: str) -> None:
+        told.append((done, total))
+
+    async with running(tmp_path) as engine:
+        facts = await engine.access(ORIGIN, progress).rebuild()
+        assert facts["rebuilt"] is True
+        assert facts["log_bytes_before"] == facts["log_bytes_after"] == (tmp_path / "convmem.log").stat().st_size
+        assert len(await engine.access(ORIGIN).read(notes)) == 20
+        async with asyncio.timeout(10):
+            while not told:
+                await asyncio.sleep(0)
+    assert told[-1][0] == told[-1][1]
