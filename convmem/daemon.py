@@ -59,8 +59,8 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> int:
         engine, catalog = Engine(directory, DOMAINS, SystemClock()), Catalog(DOMAINS)
         server = http.Server(http.build(catalog, engine, _http_settings(settings)))
         holder.tell(_lock_text(settings, tcp))
-        announce(_line(settings, tcp, catalog))
-        return await _until_stopped(engine, [server.serve([tcp, *unix])], server.stop)
+        line = _line(settings, tcp, catalog)
+        return await _until_stopped(engine, [server.serve([tcp, *unix])], server.stop, lambda: announce(line))
 
 
 async def stdio(settings: Settings) -> int:
@@ -82,11 +82,16 @@ async def stdio(settings: Settings) -> int:
             speaker.stop()
             server.stop()
 
-        return await _until_stopped(engine, [speak(), *([server.serve(unix)] if unix else [])], stop)
+        return await _until_stopped(engine, [speak(), *([server.serve(unix)] if unix else [])], stop, lambda: None)
 
 
-async def _until_stopped(engine: Engine, parts: list[Coroutine[Any, Any, None]], stop: Callable[[], None]) -> int:
-    """Run the engine and the ways in until a signal, the end of a way in, or a failure; then stop all in order."""
+async def _until_stopped(
+    engine: Engine, parts: list[Coroutine[Any, Any, None]], stop: Callable[[], None], when_open: Callable[[], None]
+) -> int:
+    """Run the engine and the ways in until a signal, the end of a way in, or a failure; then stop all in order.
+
+    `when_open` is called once the store has accepted its log; not if it refuses it.
+    """
     stopping = asyncio.Event()
     failures: list[OperatorError] = []
 
@@ -98,10 +103,15 @@ async def _until_stopped(engine: Engine, parts: list[Coroutine[Any, Any, None]],
         finally:
             stopping.set()
 
+    async def tell() -> None:
+        if await engine.opened():
+            when_open()
+            _freeze_garbage()
+
     with _signals(stopping):
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(watched(part)) for part in (engine.run(), *parts)]
-            _freeze_garbage()
+            tasks.create_task(tell())
             await stopping.wait()
             engine.stop()
             stop()
@@ -215,6 +225,7 @@ def local_socket(settings: Settings) -> Iterator[list[socket.socket]]:
         try:
             with files.private_files():
                 unix.bind(str(settings.socket))
+            files.make_private(settings.socket)
         except OSError as error:
             raise DataDirectoryUnusable(
                 f"cannot make the local socket {settings.socket} ({error.strerror})",

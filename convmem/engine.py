@@ -64,6 +64,7 @@ class Engine:
         self._started_ms = clock.monotonic_ms()
         self._phase = Phase.OPENING
         self._settled = asyncio.Event()
+        self._decided = asyncio.Event()
         self._is_stopped = threading.Event()
         self._folded = Folded()
         self._report = Report()
@@ -78,17 +79,26 @@ class Engine:
         """How far the engine is now."""
         return self._phase
 
+    async def opened(self) -> bool:
+        """Wait until the store has accepted or refused its log; True if it has accepted it."""
+        await self._decided.wait()
+        return self._phase in (Phase.FOLDING, Phase.READY)
+
     async def run(self) -> None:
         """Open, fold, serve until stop(). Raises an OperatorError if the store cannot be opened or has failed."""
         store: Store | None = None
         try:
             store = await asyncio.to_thread(self._open)
+            self._phase = Phase.FOLDING
+            self._decided.set()
+            await asyncio.to_thread(self._fold, store)
             if not self._is_stopped.is_set():
                 await self._serve(store)
         except OperatorError:
             self._phase = Phase.FAILED
             raise
         finally:
+            self._decided.set()
             self._settled.set()
             if self._readers is not None:
                 self._readers.close()
@@ -97,10 +107,11 @@ class Engine:
 
     def _open(self) -> Store:
         store, self._report = opening.open_store(self._files, self._shelf, self._domains, self.clock)
-        self._phase = Phase.FOLDING
+        return store
+
+    def _fold(self, store: Store) -> None:
         replayed = store.catch_up(self._tell, self._is_stopped.is_set)
         self._report = replace(self._report, entries_replayed=replayed)
-        return store
 
     def _tell(self, done: int, total: int) -> None:
         self._folded = Folded(done, total)

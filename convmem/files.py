@@ -216,6 +216,11 @@ def private_files() -> Iterator[None]:
         os.umask(before)
 
 
+def make_private(path: Path) -> None:
+    """Let only the owner read and write (0600); a socket is made with more than that whatever the mask says."""
+    os.chmod(path, FILE_MODE)
+
+
 def boot_id() -> str:
     """A text that changes with each start of the operating system; empty where none is to be had."""
     return (read_text(Path("/proc/sys/kernel/random/boot_id"), bytes_max=64) or b"").decode().strip()

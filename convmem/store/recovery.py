@@ -95,7 +95,8 @@ def recover(files: Files, witness: Witness | None, *, from_start: bool = False) 
     at the first frame.
     """
     if witness is not None and witness.applied and not files.exists(log.NAME):
-        raise LogCorrupt("the log is missing, but its index is there", file=log.NAME, offset=0, sequence=1)
+        sentence = f"{log.NAME} is missing, but its index is there: put the log back, or remove the index to start anew"
+        raise LogCorrupt(sentence, file=log.NAME, offset=0, sequence=1)
     file = files.open(log.NAME)
     size = file.size()
     reader = Reader(file, end=size)
@@ -109,10 +110,12 @@ def recover(files: Files, witness: Witness | None, *, from_start: bool = False) 
     match DECISIONS[Facts(fault, later, witnessed)]:
         case Decision.TOO_NEW:
             file.close()
-            raise LogTooNew("the log was written by a newer convmem", file=log.NAME, offset=end.offset)
+            sentence = f"{log.NAME} was written by a newer convmem (byte {end.offset}): run that one"
+            raise LogTooNew(sentence, file=log.NAME, offset=end.offset)
         case Decision.REFUSE:
             file.close()
-            sentence = "acknowledged entries are missing" if fault is Fault.NONE else fault.value
+            what = "acknowledged entries are missing" if fault is Fault.NONE else fault.value
+            sentence = f"{log.NAME}, byte {end.offset}, entry {end.next_sequence}: {what}; nothing was changed"
             raise LogCorrupt(sentence, file=log.NAME, offset=end.offset, sequence=end.next_sequence)
         case Decision.CUT:
             report = Report(size - end.offset, _set_aside(files, file, generation, end.offset, size), fault.value)

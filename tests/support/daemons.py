@@ -30,6 +30,7 @@ class Daemon:
     port: int = 0
     process: subprocess.Popen[str] | None = None
     line: str = ""
+    clients: list["RawClient"] = field(default_factory=list)
 
     def start(self) -> "Daemon":
         command = [sys.executable, "-m", "convmem", "serve", "--data-dir", str(self.data_dir)]
@@ -50,6 +51,12 @@ class Daemon:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/mcp"
+
+    def client(self, profile: str = "", **headers: str) -> "RawClient":
+        """A client of this daemon; closed with it."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.clients.append(RawClient(f"{self.url}/{profile}" if profile else self.url, headers=named))
+        return self.clients[-1]
 
     def send(self, number: signal.Signals) -> None:
         assert self.process is not None
@@ -81,6 +88,8 @@ def daemon(data_dir: Path, *arguments: str, environment: Mapping[str, str] | Non
     finally:
         if running.process is not None and running.process.poll() is None:
             running.kill()
+        for client in running.clients:
+            client.http.close()
 
 
 class Refused(Exception):
