@@ -49,7 +49,7 @@ PREVIEW_FROM_BYTES = 4 * KIB
 PREVIEW_BYTES = 1 * KIB
 # A serialised result carries its facts twice (text and structuredContent), the text escaped once more.
 REPLY_BYTES_DEFAULT, REPLY_BYTES_MAX = 64 * KIB, 8 * MIB
-REPLY_ENVELOPE_BYTES = 1 * KIB
+REPLY_ENVELOPE_BYTES = 2 * KIB
 CURSOR_BYTES_MAX = 1 * KIB
 RELATION_PREVIEW_CODE_POINTS = 200
 
@@ -87,6 +87,8 @@ MAILBOX_BYTES_MAX = 64 * MIB
 BATCH_COMMANDS_MAX = 256
 BATCH_BYTES_MAX = 8 * MIB
 FRAME_BYTES_MAX = 32 * MIB
+# Pages of the index's WAL that make a checkpoint due: when nobody waits, and at the latest.
+CHECKPOINT_PAGES_IDLE, CHECKPOINT_PAGES_BUSY = 256, 8_192
 BUSY_RETRY_MS = 100
 REBUILD_RETRY_MS = 1_000
 STORAGE_FULL_RETRY_MS = 5_000

@@ -5,7 +5,8 @@ of the log, where the last applied frame begins and ends, the last id the store 
 of what may have been acknowledged (store/recovery.py). `shape` is a hash of all CREATE statements: another shape, or
 a file that SQLite finds damaged, is thrown away and folded again from the log.
 
-Checkpoints are ours (autocheckpoint is off): they run when nobody waits, and their flushes can be counted.
+Checkpoints are ours (autocheckpoint is off): they run when nobody waits, as long as that does not take too long, and
+their flushes can be counted.
 """
 
 import hashlib
@@ -27,7 +28,6 @@ from convmem.store.recovery import Witness
 SUFFIXES = ("", "-wal", "-shm")
 CACHE_KIB = 8 * 1024
 WAIT_MS = 2_000
-CHECKPOINT_PAGES, CHECKPOINT_PAGES_MAX = 256, 8_192
 # Raised when the meaning of a table changes without its CREATE statement.
 FORMAT = 1
 STATE = """
@@ -173,6 +173,7 @@ class Index:
         self._domains = domains
         self.counters = IndexCounters()
         self._page_bytes = int(connection.pragma("page_size"))
+        self._written_pages = self._moved_pages = 0
         self.state = self._before = FRESH
         if fresh_generation is not None:
             with self.transaction():
@@ -237,17 +238,22 @@ class Index:
             )
         self.state = self.state._replace(is_clean=is_clean, boot=boot_id(), damage_offset=damage_offset)
 
-    def checkpoint(self, *, is_idle: bool) -> None:
-        """Move pages from the WAL into the database when enough have gathered; readers and writers go on."""
-        written, moved = self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
-        if written - moved >= (CHECKPOINT_PAGES if is_idle else CHECKPOINT_PAGES_MAX):
-            self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            self.counters.flushes += 2
+    def checkpoint(self) -> None:
+        """Move pages from the WAL into the database file; readers go on. What a reader still needs stays for later."""
+        written, moved = self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        self.counters.flushes += 2
+        self.count()
+        self._moved_pages = self._written_pages - max(0, written - moved)
 
     def count(self) -> None:
         """Bring the byte counter up to date from SQLite's own count of pages written."""
-        pages, _ = self.connection.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)
-        self.counters.bytes = pages * self._page_bytes
+        self._written_pages, _ = self.connection.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)
+        self.counters.bytes = self._written_pages * self._page_bytes
+
+    @property
+    def waiting_pages(self) -> int:
+        """How many pages were written since the WAL was last moved into the file, as of the last count."""
+        return self._written_pages - self._moved_pages
 
     def close(self) -> None:
         """Close the connection; SQLite folds the WAL into the file if it is the last one."""

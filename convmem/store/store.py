@@ -20,9 +20,9 @@ import msgspec
 
 from convmem.clock import Clock, Identifiers
 from convmem.domain import Command, Domain, Event, Origin, Place, Stamp
-from convmem.errors import CallerError, StorageFull, StoreFailed
+from convmem.errors import Busy, CallerError, RetryError, StorageFull, StoreFailed
 from convmem.files import NO_SPACE
-from convmem.limits import STORAGE_FULL_RETRY_MS
+from convmem.limits import BUSY_RETRY_MS, CHECKPOINT_PAGES_BUSY, STORAGE_FULL_RETRY_MS
 from convmem.store.log import Frame, Log, Position
 from convmem.store.sqlite import Index
 
@@ -50,6 +50,7 @@ class Facts(NamedTuple):
     index_writes: int
     index_bytes: int
     index_flushes: int
+    waiting_pages: int
 
 
 class Codec:
@@ -114,6 +115,7 @@ class Store:
             index_writes=counters.writes,
             index_bytes=counters.bytes,
             index_flushes=counters.flushes,
+            waiting_pages=self._index.waiting_pages,
         )
 
     def catch_up(self, report: Report, is_stopped: Callable[[], bool] = lambda: False) -> int:
@@ -122,7 +124,9 @@ class Store:
         while self.is_behind and not is_stopped():
             with self._index.transaction():
                 folded += self._fold(self._index.state.end.offset, REPLAY_ENTRIES)
-            self._index.checkpoint(is_idle=False)
+            self._index.count()
+            if self._index.waiting_pages >= CHECKPOINT_PAGES_BUSY:
+                self._index.checkpoint()
             report(self._index.state.end.offset, self._log.end.offset)
         self._identifiers = Identifiers(self._clock, self._index.state.last_id or None)
         return folded
@@ -138,7 +142,7 @@ class Store:
                     report(self._index.state.end.offset, self._log.end.offset)
         except (apsw.FullError, apsw.IOError) as error:
             raise self._full(error) from error
-        self._index.checkpoint(is_idle=False)
+        self._index.checkpoint()
         return self.facts()
 
     def _fold(self, offset: int, entries_max: int) -> int:
@@ -165,8 +169,8 @@ class Store:
         assert not self.is_behind
         try:
             outcomes = self._commit(tickets)
-        except StorageFull as full:
-            return [full] * len(tickets)
+        except RetryError as refusal:
+            return [refusal] * len(tickets)
         except Exception as error:
             self._failed, self._last_error = error, f"{type(error).__name__}: {error}"
             raise StoreFailed("the store stopped after a failure; whether this was saved is unknown") from error
@@ -192,6 +196,9 @@ class Store:
             if entries:
                 end = Position(before.offset + self._log.size_of(payload), before.next_sequence + len(entries))
                 self._index.move(before, end, last_id)
+        except apsw.BusyError as error:
+            self._index.rollback()
+            raise Busy("another program has locked the index", retry_after_ms=BUSY_RETRY_MS) from error
         except (apsw.FullError, apsw.IOError) as error:
             self._index.rollback()
             raise self._full(error) from error
@@ -259,9 +266,13 @@ class Store:
         if self._failed is not None:
             raise StoreFailed("the store stopped after a failure; a restart will recover it") from self._failed
 
-    def rest(self) -> None:
+    def rest(self) -> Facts:
         """Do what is due when nobody waits: move pages from the WAL into the index file."""
-        self._index.checkpoint(is_idle=True)
+        try:
+            self._index.checkpoint()
+        except (apsw.FullError, apsw.IOError) as error:
+            self._full(error)
+        return self.facts()
 
     def mark_damage(self, offset: int | None) -> None:
         """Remember damage that the scrub found, so that the next start looks at the whole log before it serves."""

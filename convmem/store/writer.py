@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from convmem.domain import Command, Origin
 from convmem.errors import Busy, ConvmemError, Stopping, StoreFailed
@@ -19,6 +19,8 @@ from convmem.limits import (
     BATCH_BYTES_MAX,
     BATCH_COMMANDS_MAX,
     BUSY_RETRY_MS,
+    CHECKPOINT_PAGES_BUSY,
+    CHECKPOINT_PAGES_IDLE,
     MAILBOX_BYTES_MAX,
     MAILBOX_COMMANDS_MAX,
 )
@@ -29,12 +31,20 @@ Reply = asyncio.Future[Any]
 Job = Callable[[Store], Any]
 
 
+class Letter(NamedTuple):
+    """What lies in the mailbox: a command or a job, who waits for its outcome, and about how many bytes it holds."""
+
+    item: Ticket | Job
+    reply: Reply
+    size: int
+
+
 class Writer:
     """The mailbox and the task that empties it. All methods are called on the event loop's thread."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._mailbox: deque[tuple[Ticket | Job, Reply]] = deque()
+        self._mailbox: deque[Letter] = deque()
         self._bytes = 0
         self._wake = asyncio.Event()
         self._is_stopping = False
@@ -62,21 +72,21 @@ class Writer:
         size = command.size_bytes
         if len(self._mailbox) >= MAILBOX_COMMANDS_MAX or self._bytes + size > MAILBOX_BYTES_MAX:
             raise Busy("too many writes are waiting", retry_after_ms=BUSY_RETRY_MS, waiting=len(self._mailbox))
-        self._bytes += size
-        return await self._leave(Ticket(command, origin))
+        return await self._leave(Ticket(command, origin), size)
 
     async def alone(self, job: Callable[[Store], Result]) -> Result:
         """Run `job(store)` between two batches and return what it returns."""
-        result: Result = await self._leave(job)
+        result: Result = await self._leave(job, 0)
         return result
 
-    async def _leave(self, item: Ticket | Job) -> Any:
+    async def _leave(self, item: Ticket | Job, size: int) -> Any:
         if self._failure is not None:
             raise self._failure
         if self._is_stopping:
             raise Stopping("the daemon is stopping", retry_after_ms=BUSY_RETRY_MS)
         reply: Reply = asyncio.get_running_loop().create_future()
-        self._mailbox.append((item, reply))
+        self._bytes += size
+        self._mailbox.append(Letter(item, reply, size))
         self._wake.set()
         return await reply
 
@@ -84,11 +94,10 @@ class Writer:
         """Work until stop() was called and the mailbox is empty. Raises StoreFailed if the store is poisoned."""
         try:
             while await self._has_work():
-                item, _ = self._mailbox[0]
-                if isinstance(item, Ticket):
-                    await self._commit(self._gather())
+                if batch := self._gather():
+                    await self._commit(batch)
                 else:
-                    await self._run_alone(item)
+                    await self._run_alone(self._mailbox.popleft())
         except Exception as error:
             failure = error if isinstance(error, StoreFailed) else StoreFailed("the writer stopped after a failure")
             self.fail(failure)
@@ -105,63 +114,62 @@ class Writer:
         """Take no more commands and answer everybody who waits with `failure`; nothing of theirs was begun."""
         self._failure = failure
         while self._mailbox:
-            _, reply = self._mailbox.popleft()
-            _answer(reply, failure)
+            _answer(self._mailbox.popleft().reply, failure)
         self._bytes = 0
         self._wake.set()
 
     async def _has_work(self) -> bool:
+        """Wait for work; False once there is none and will be none. Rests when nobody waits, or when it is overdue."""
+        due = CHECKPOINT_PAGES_BUSY if self._mailbox else CHECKPOINT_PAGES_IDLE
+        if self.facts.waiting_pages >= due:
+            self.facts = await self._in_thread(self._store.rest)
         while not self._mailbox:
             if self._failure is not None:
                 raise self._failure
             if self._is_stopping:
                 return False
-            await self._in_thread(self._store.rest)
-            if not self._mailbox and not self._is_stopping and self._failure is None:
-                self._wake.clear()
-                await self._wake.wait()
+            self._wake.clear()
+            await self._wake.wait()
         return True
 
-    def _gather(self) -> list[tuple[Ticket, Reply]]:
+    def _gather(self) -> list[Letter]:
         """Take the commands of the next batch: all that wait, up to the batch's bounds or the next job."""
-        batch: list[tuple[Ticket, Reply]] = []
+        batch: list[Letter] = []
         size = 0
         while self._mailbox and len(batch) < BATCH_COMMANDS_MAX:
-            item, reply = self._mailbox[0]
-            if not isinstance(item, Ticket):
-                break
-            size += item.command.size_bytes
-            if batch and size > BATCH_BYTES_MAX:
+            letter = self._mailbox[0]
+            size += letter.size
+            if not isinstance(letter.item, Ticket) or (batch and size > BATCH_BYTES_MAX):
                 break
             self._mailbox.popleft()
-            self._bytes -= item.command.size_bytes
-            batch.append((item, reply))
+            self._bytes -= letter.size
+            batch.append(letter)
         return batch
 
-    async def _commit(self, batch: list[tuple[Ticket, Reply]]) -> None:
+    async def _commit(self, batch: list[Letter]) -> None:
         try:
-            outcomes, self.facts = await self._in_thread(self._commit_and_look, [ticket for ticket, _ in batch])
+            outcomes, self.facts = await self._in_thread(self._commit_and_look, [letter.item for letter in batch])
         except StoreFailed as failure:
-            for _, reply in batch:
-                _answer(reply, failure)
+            for letter in batch:
+                _answer(letter.reply, failure)
             raise
-        for (_, reply), outcome in zip(batch, outcomes, strict=True):
-            _answer(reply, outcome)
+        for letter, outcome in zip(batch, outcomes, strict=True):
+            _answer(letter.reply, outcome)
 
-    def _commit_and_look(self, tickets: list[Ticket]) -> tuple[list[Any], Facts]:
+    def _commit_and_look(self, tickets: list[Any]) -> tuple[list[Any], Facts]:
         return self._store.commit(tickets), self._store.facts()
 
-    async def _run_alone(self, job: Job) -> None:
-        _, reply = self._mailbox.popleft()
+    async def _run_alone(self, letter: Letter) -> None:
+        assert not isinstance(letter.item, Ticket)
         try:
-            outcome = await self._in_thread(job, self._store)
+            outcome = await self._in_thread(letter.item, self._store)
         except StoreFailed as failure:
-            _answer(reply, failure)
+            _answer(letter.reply, failure)
             raise
         except ConvmemError as error:
             outcome = error
         self.facts = await self._in_thread(self._store.facts)
-        _answer(reply, outcome)
+        _answer(letter.reply, outcome)
 
     async def _in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)

@@ -7,7 +7,7 @@ import pytest
 
 from convmem.domain import Domain
 from convmem.store.log import Position
-from convmem.store.sqlite import CHECKPOINT_PAGES, Index, connect, connect_to_read, read_state, shape
+from convmem.store.sqlite import Index, connect, connect_to_read, read_state, shape
 from tests.support.notebook import NOTEBOOK
 
 OTHER = Domain(name="other", create="CREATE TABLE other_thing (a INTEGER) STRICT", deciders={}, appliers={})
@@ -72,19 +72,31 @@ def test_a_misspelt_column_in_double_quotes_is_an_error() -> None:
         connect(":memory:").execute('SELECT "no such column"')
 
 
-def test_checkpoints_run_only_when_enough_pages_wait_and_are_counted(tmp_path: Path) -> None:
+def test_pages_that_wait_are_counted_and_a_checkpoint_moves_them(tmp_path: Path) -> None:
     one = index(tmp_path / "i.db")
-    one.checkpoint(is_idle=True)
-    assert one.counters.flushes == 0
-    for _ in range(CHECKPOINT_PAGES):
+    for _ in range(50):
         with one.transaction():
             one.connection.execute("INSERT INTO notes_note VALUES ('a', 1, 1, 'd', ?)", ("x" * 5_000,))
-    one.checkpoint(is_idle=False)
-    assert one.counters.flushes == 0
-    one.checkpoint(is_idle=True)
-    assert one.counters.flushes == 2
-    one.checkpoint(is_idle=True)
-    assert one.counters.flushes == 2
     one.count()
-    assert one.counters.bytes >= CHECKPOINT_PAGES * 5_000
-    assert one.counters.writes == CHECKPOINT_PAGES + 1
+    assert one.waiting_pages >= 50
+    assert one.counters.flushes == 0
+    one.checkpoint()
+    assert one.waiting_pages == 0
+    assert one.counters.flushes == 2
+    assert one.counters.bytes >= 50 * 5_000
+    assert one.counters.writes == 51
+
+
+def test_pages_that_a_reader_needs_wait_for_the_next_checkpoint(tmp_path: Path) -> None:
+    one = index(tmp_path / "i.db")
+    one.checkpoint()
+    reader = connect_to_read(tmp_path / "i.db")
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM notes_note").fetchall()
+    with one.transaction():
+        one.connection.execute("INSERT INTO notes_note VALUES ('a', 1, 1, 'd', ?)", ("x" * 5_000,))
+    one.checkpoint()
+    assert one.waiting_pages > 0
+    reader.execute("ROLLBACK")
+    one.checkpoint()
+    assert one.waiting_pages == 0

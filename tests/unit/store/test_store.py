@@ -6,11 +6,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from convmem.errors import Conflict, NotFound, StorageFull, StoreFailed
+from convmem.errors import Busy, Conflict, NotFound, StorageFull, StoreFailed
 from convmem.files import RealFiles
 from convmem.store import opening
 from convmem.store.log import NAME
-from convmem.store.sqlite import FileShelf, connect_to_read
+from convmem.store.sqlite import FileShelf, connect, connect_to_read
 from convmem.store.store import Ticket
 from tests.support.faulty_files import FaultyFiles
 from tests.support.manual_clock import ManualClock
@@ -209,3 +209,27 @@ def test_folding_stops_between_two_transactions_when_asked_and_goes_on_later() -
     assert behind.is_behind
     assert behind.catch_up(lambda done, total: None) == 1
     assert not behind.is_behind
+
+
+def test_another_program_that_locks_the_index_makes_writes_busy_not_lost(tmp_path: Path) -> None:
+    store, _ = opening.open_store(FaultyFiles(), FileShelf(RealFiles(tmp_path)), [NOTEBOOK], ManualClock())
+    store._index.connection.set_busy_timeout(1)
+    intruder = connect(tmp_path / "index-1.db")
+    intruder.execute("BEGIN IMMEDIATE")
+    assert isinstance(store.commit([Ticket(Add(("a",)), ORIGIN)])[0], Busy)
+    intruder.execute("ROLLBACK")
+    intruder.close()
+    assert store.commit([Ticket(Add(("b",)), ORIGIN)])[0]["sequence"] == 1
+    store.close()
+
+
+def test_a_checkpoint_that_the_full_disk_refuses_harms_nothing() -> None:
+    opened = open_store()
+
+    def full() -> None:
+        raise apsw.FullError("database or disk is full")
+
+    opened.store._index.checkpoint = full  # type: ignore[method-assign]
+    assert opened.store.rest().full_since_ms is not None
+    assert opened.commit(Add(("a",)))[0]["sequence"] == 1
+    assert opened.store.facts().full_since_ms is None

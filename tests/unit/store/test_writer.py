@@ -11,8 +11,15 @@ import pytest
 
 from convmem.domain import Origin
 from convmem.errors import Busy, NotFound, Stopping, StorageFull, StoreFailed
-from convmem.limits import BATCH_BYTES_MAX, BATCH_COMMANDS_MAX, MAILBOX_BYTES_MAX, MAILBOX_COMMANDS_MAX
-from convmem.store.store import Store, Ticket
+from convmem.limits import (
+    BATCH_BYTES_MAX,
+    BATCH_COMMANDS_MAX,
+    CHECKPOINT_PAGES_BUSY,
+    CHECKPOINT_PAGES_IDLE,
+    MAILBOX_BYTES_MAX,
+    MAILBOX_COMMANDS_MAX,
+)
+from convmem.store.store import Facts, Store, Ticket
 from convmem.store.writer import Writer
 from tests.support.notebook import Add, Break, Strike, notes
 from tests.support.stores import ORIGIN, Opened, open_store
@@ -250,3 +257,48 @@ async def test_facts_are_those_after_the_last_batch() -> None:
 
 def test_a_ticket_keeps_who_left_it() -> None:
     assert Ticket(Add(("a",)), ORIGIN).origin == ORIGIN
+
+
+class Resting(Store):
+    """A store that says how many pages wait, and remembers when it rested."""
+
+    pages: int
+    rested: list[int]
+
+    def facts(self) -> Facts:
+        return super().facts()._replace(waiting_pages=self.pages)
+
+    def rest(self) -> Facts:
+        self.rested.append(self.pages)
+        self.pages = 0
+        return super().rest()._replace(waiting_pages=0)
+
+
+@pytest.mark.parametrize(
+    ("pages", "rests"), [(CHECKPOINT_PAGES_IDLE - 1, 0), (CHECKPOINT_PAGES_IDLE, 1), (CHECKPOINT_PAGES_BUSY, 1)]
+)
+async def test_a_writer_without_work_rests_when_enough_pages_wait(pages: int, rests: int) -> None:
+    opened = open_store()
+    opened.store.__class__ = Resting
+    store = opened.store
+    assert isinstance(store, Resting)
+    store.pages, store.rested = pages, []
+    async with running(opened) as writer:
+        await writer.write(Add(("a",)), ORIGIN)
+        await writer.write(Add(("b",)), ORIGIN)
+    assert len(store.rested) == rests
+
+
+async def test_a_writer_that_is_never_idle_rests_when_it_is_overdue() -> None:
+    opened = open_store()
+    opened.store.__class__ = Resting
+    store = opened.store
+    assert isinstance(store, Resting)
+    store.pages, store.rested = CHECKPOINT_PAGES_IDLE, []
+    async with running(opened) as writer:
+        first = asyncio.ensure_future(writer.write(Add(("a",)), ORIGIN))
+        job = asyncio.ensure_future(writer.alone(lambda _: setattr(store, "pages", CHECKPOINT_PAGES_BUSY)))
+        last = asyncio.ensure_future(writer.write(Add(("b",)), ORIGIN))
+        await asyncio.gather(first, job, last)
+    assert store.rested[0] in (CHECKPOINT_PAGES_IDLE, CHECKPOINT_PAGES_BUSY)
+    assert CHECKPOINT_PAGES_BUSY in store.rested
