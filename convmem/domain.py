@@ -123,7 +123,8 @@ def _object(value: Any) -> Any:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_whole)]
+AsWhole = BeforeValidator(_whole)
+Whole = Annotated[int, AsWhole]
 FromJSON = BeforeValidator(_object)
 
 

@@ -128,7 +128,8 @@ class Store:
             if self._index.waiting_pages >= CHECKPOINT_PAGES_BUSY:
                 self._index.checkpoint()
             report(self._index.state.end.offset, self._log.end.offset)
-        self._identifiers = Identifiers(self._clock, self._index.state.last_id or None)
+        if folded:
+            self._identifiers = Identifiers(self._clock, self._index.state.last_id or None)
         return folded
 
     def rebuild(self, report: Report) -> Facts:

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+import uvloop
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -57,7 +58,7 @@ def serve(kind: str, listener: socket.socket) -> None:
             application = http.build(toy_catalog(), Toy(), Settings(default_profile="messages"))
         await http.Server(application).serve(sockets=[listener])
 
-    with asyncio.Runner(loop_factory=http.loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main())
 
 

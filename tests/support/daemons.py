@@ -118,6 +118,20 @@ class RawClient:
         found: dict[str, Any] = answer.json()
         return found
 
+    def stream(self, method: str, params: Mapping[str, Any], token: str) -> tuple[list[Any], dict[str, Any]]:
+        """Ask for progress under a token: the params of each report, in order, and the result."""
+        named = {**params, "_meta": {"progressToken": token}}
+        body = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method, "params": named}
+        answer = self.http.post(self.url, json=body)
+        answer.raise_for_status()
+        if answer.headers["content-type"] == "application/json":
+            return [], answer.json()["result"]
+        *reports, last = [
+            json.loads(line.removeprefix("data: ")) for line in answer.text.split("\n") if line.startswith("data: ")
+        ]
+        assert all(report["params"].pop("progressToken") == token for report in reports)
+        return [report["params"] for report in reports], last["result"]
+
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """Return the structured answer of a tool; Refused if it is a failed result."""
         result = self.request("tools/call", {"name": tool, "arguments": arguments})["result"]

@@ -1,7 +1,8 @@
 """A toy domain with every kind of tool, and a gate to it: the transports are tested without a store.
 
-Notes live in a list. `toy_write` keeps one, `toy_read` shows them, `toy_steps` reports progress, `toy_wait` waits until
-the test lets it go, `toy_break` is a fault of ours.
+Notes live in a list. `toy_write` keeps one, `toy_read` shows them, `toy_steps` reports progress, `toy_flood` more of it
+than a connection takes, `toy_wait` waits until the test lets it go, `toy_refuse` refuses as it is told, `toy_break` is
+a fault of ours.
 """
 
 import asyncio
@@ -98,6 +99,13 @@ async def steps(access: Any, ask: Nothing) -> Answer:
     return Answer({"steps": 2})
 
 
+async def flood(access: Any, ask: Nothing) -> Answer:
+    for done in range(3000):
+        await access.progress(done, 3000, "x" * 4000)
+    access.toy.ended.append("flood")
+    return Answer({"flooded": True})
+
+
 async def wait(access: Any, ask: Wait) -> Answer:
     access.toy.waiting.set()
     try:
@@ -137,6 +145,7 @@ TOOLS = (
     tool("toy_write", Write, write, reads_only=False),
     tool("toy_read", Nothing, read, reads_only=True),
     tool("toy_steps", Nothing, steps, reads_only=True),
+    tool("toy_flood", Nothing, flood, reads_only=True),
     tool("toy_wait", Wait, wait, reads_only=True),
     tool("toy_wait_write", Wait, wait, reads_only=False),
     tool("toy_refuse", Refuse, refuse, reads_only=True),

@@ -1,5 +1,6 @@
 """A data directory with known messages in it, and the daemon that holds it."""
 
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,16 @@ class Written(NamedTuple):
     def environment(self) -> Mapping[str, str]:
         """The environment in which a verb finds the data directory."""
         return {"CONVMEM_DATA_DIR": str(self.data_dir)}
+
+
+def damaged_copy(data_dir: Path, target: Path) -> Path:
+    """A copy of the store whose log is damaged in its first frame, with whole frames behind it."""
+    shutil.copytree(data_dir, target, ignore=shutil.ignore_patterns("*.sock"))
+    log = target / "convmem.log"
+    data = bytearray(log.read_bytes())
+    data[60] ^= 1
+    log.write_bytes(data)
+    return target
 
 
 @contextmanager

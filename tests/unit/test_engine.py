@@ -68,6 +68,7 @@ async def test_while_the_index_is_folded_calls_are_busy_with_progress_and_health
     monkeypatch.setattr(Store, "catch_up", slow)
     monkeypatch.setattr(engine_module, "OPENING_WAIT_MS_MAX", 20)
     async with running(tmp_path) as engine:
+        await until("1234", engine)
         with pytest.raises(Busy) as busy:
             await engine.access(ORIGIN).write(Add(("a",)))
         assert busy.value.details["total"] == 1234

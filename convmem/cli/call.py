@@ -1,0 +1,130 @@
+"""One tools/call to a running daemon: over its local socket, or over HTTP to another machine.
+
+The daemon keeps no session, so one POST of one JSON-RPC request is all there is to it; nothing of an MCP SDK is needed,
+and a verb answers in the time that Python takes to start.
+"""
+
+import json
+import socket
+from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from convmem import __version__
+from convmem.cli.asking import CallFailed
+from convmem.errors import ConvmemError
+
+CONNECT_WAIT_S, ANSWER_WAIT_S = 5, 60
+ANSWER_BYTES_MAX = 16 * 1024 * 1024
+PATH = "/mcp/messages"
+# What a socket says where no daemon of ours listens: none was started, one was killed, or it is not for us.
+NOBODY = (ConnectionRefusedError, FileNotFoundError, NotADirectoryError, PermissionError)
+
+
+class Place(NamedTuple):
+    """Where a daemon answers: its local socket, or a URL with the token it asks for."""
+
+    socket: Path | None = None
+    url: str = ""
+    token: bytes | None = None
+
+    def __str__(self) -> str:
+        return self.url if self.socket is None else str(self.socket)
+
+
+class SocketConnection(HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=ANSWER_WAIT_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(CONNECT_WAIT_S)
+        self.sock.connect(str(self._path))
+        self.sock.settimeout(ANSWER_WAIT_S)
+
+
+def place_of_holder(text: str, token: bytes | None) -> Place | None:
+    """Where whoever holds the store listens, by what it wrote into the lock; None if it does not say."""
+    try:
+        url = json.loads(text)["url"]
+    except (ValueError, TypeError, KeyError):
+        return None
+    return Place(url=str(url).removesuffix("/mcp"), token=token)
+
+
+def call(place: Place, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts that the tool answers.
+
+    Raises one of NOBODY if no daemon listens on the socket, the ConvmemError that the daemon refuses with, and
+    CallFailed for anything else.
+    """
+    connection, path = _connection(place)
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "User-Agent": f"convmem/{__version__}",
+    }
+    if place.token is not None:
+        headers["Authorization"] = f"Bearer {place.token.decode('latin-1')}"
+    try:
+        connection.request("POST", path, json.dumps(request).encode(), headers)
+        response = connection.getresponse()
+        return _facts(place, response, response.read(ANSWER_BYTES_MAX))
+    except (OSError, HTTPException) as error:
+        if place.socket is not None and isinstance(error, NOBODY):
+            raise
+        raise CallFailed(f"no answer from {place}: {error}") from None
+    finally:
+        connection.close()
+
+
+def _connection(place: Place) -> tuple[HTTPConnection, str]:
+    if place.socket is not None:
+        return SocketConnection(place.socket), PATH
+    try:
+        url = urlsplit(place.url)
+        kind = {"http": HTTPConnection, "https": HTTPSConnection}[url.scheme]
+        if not url.hostname or url.username or url.query or url.fragment:
+            raise ValueError
+        return kind(url.hostname, url.port, timeout=ANSWER_WAIT_S), url.path.rstrip("/") or PATH
+    except (ValueError, KeyError):
+        raise CallFailed(f"{place.url!r} is not a URL like http://host:8484") from None
+
+
+def _facts(place: Place, response: HTTPResponse, body: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise CallFailed(f"{place} answered {response.status} {response.reason}, which is no answer of convmem")
+    error = answer.get("error")
+    if isinstance(error, dict):
+        raise CallFailed(f"{place} answered {response.status}: {error.get('message', response.reason)}")
+    facts = answer.get("result", {}).get("structuredContent")
+    if not isinstance(facts, dict):
+        raise CallFailed(f"{place} answered {response.status} {response.reason} without facts")
+    if answer["result"].get("isError"):
+        raise refusal(facts["error"])
+    return facts
+
+
+def refusal(error: Mapping[str, Any]) -> Exception:
+    """The error that the daemon named, as the class that has its code here."""
+    details = {name: value for name, value in error.items() if name not in {"code", "message", "retryable"}}
+    for kind in _kinds(ConvmemError):
+        if getattr(kind, "code", None) == error["code"]:
+            return kind(error["message"], **details)
+    return CallFailed(f"{error['code']}: {error['message']}")
+
+
+def _kinds(kind: type[ConvmemError]) -> Iterator[type[ConvmemError]]:
+    for inner in kind.__subclasses__():
+        yield inner
+        yield from _kinds(inner)

@@ -1,0 +1,56 @@
+"""convmem config: every setting, its value, and where it came from."""
+
+import typer
+
+from convmem.cli.printing import print_json, print_table
+from convmem.cli.start import (
+    AllowedHosts,
+    AsJSON,
+    Bind,
+    DataDir,
+    HTTPTokenFile,
+    LogFormat,
+    Profile,
+    TrustedProxies,
+    settings_of,
+)
+from convmem.config import SETTINGS, Settings
+
+COLUMNS = ("setting", "value", "from")
+SECRETS = {"http_token", "http_token_file"}
+
+
+def config(
+    context: typer.Context,
+    data_dir: DataDir = None,
+    bind: Bind = None,
+    profile: Profile = None,
+    allowed_hosts: AllowedHosts = None,
+    trusted_proxies: TrustedProxies = None,
+    http_token_file: HTTPTokenFile = None,
+    log_format: LogFormat = None,
+    as_json: AsJSON = False,
+) -> None:
+    """Show each setting and where its value came from; the token itself is never shown."""
+    settings = settings_of(
+        context,
+        data_dir=data_dir,
+        bind=bind,
+        profile=profile,
+        allowed_hosts=allowed_hosts,
+        trusted_proxies=trusted_proxies,
+        http_token_file=http_token_file,
+        log_format=log_format,
+    )
+    shown = {setting.variable: (_shown(settings, setting.name), settings.sources[setting.name]) for setting in SETTINGS}
+    if as_json:
+        print_json({variable: {"value": value, "from": source} for variable, (value, source) in shown.items()})
+    else:
+        print_table(COLUMNS, ((variable, value, source) for variable, (value, source) in shown.items()))
+
+
+def _shown(settings: Settings, name: str) -> str:
+    if name in SECRETS:
+        return "set, not shown" if settings.sources[name] != "default" else "not set"
+    value = getattr(settings, name)
+    return ", ".join(value) if name in {"allowed_hosts", "trusted_proxies"} else str(value)

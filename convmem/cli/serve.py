@@ -1,0 +1,51 @@
+"""convmem serve: the HTTP daemon."""
+
+import sys
+from contextlib import suppress
+
+import typer
+
+from convmem.cli import journal
+from convmem.cli.start import (
+    AllowedHosts,
+    Bind,
+    DataDir,
+    HTTPTokenFile,
+    LogFormat,
+    Profile,
+    TrustedProxies,
+    settings_of,
+)
+
+
+def serve(
+    context: typer.Context,
+    data_dir: DataDir = None,
+    bind: Bind = None,
+    profile: Profile = None,
+    allowed_hosts: AllowedHosts = None,
+    trusted_proxies: TrustedProxies = None,
+    http_token_file: HTTPTokenFile = None,
+    log_format: LogFormat = None,
+) -> None:
+    """Run the daemon: MCP over HTTP, and a local socket beside it, until SIGTERM or SIGINT."""
+    settings = settings_of(
+        context,
+        data_dir=data_dir,
+        bind=bind,
+        profile=profile,
+        allowed_hosts=allowed_hosts,
+        trusted_proxies=trusted_proxies,
+        http_token_file=http_token_file,
+        log_format=log_format,
+    )
+    settings.refuse_unsafe_bind()
+    journal.begin(settings.log_format, sys.stderr)
+    from convmem import daemon
+
+    raise typer.Exit(daemon.run(daemon.serve(settings, _announce)))
+
+
+def _announce(line: str) -> None:
+    with suppress(OSError):  # Nobody may be reading: no reason not to serve.
+        print(journal.visible(line), flush=True)

@@ -1,0 +1,58 @@
+"""What the process was started with, and the options that are settings, declared once for all verbs.
+
+An option's name, variable and meaning are rows of config.SETTINGS: help text and settings cannot drift apart.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from convmem.config import BY_NAME, Settings, load
+
+
+class Start(NamedTuple):
+    """Environment and working directory of the process; None where the working directory is gone."""
+
+    environment: Mapping[str, str]
+    working_directory: Path | None
+
+
+def _option(name: str, metavar: str) -> Any:
+    setting = BY_NAME[name]
+    assert setting.flag is not None
+    default = f"; default {setting.default}" if setting.default else ""
+    return typer.Option(setting.flag, metavar=metavar, help=f"{setting.meaning} [{setting.variable}{default}]")
+
+
+DataDir = Annotated[str | None, _option("data_dir", "PATH")]
+Bind = Annotated[str | None, _option("bind", "HOST:PORT")]
+Profile = Annotated[str | None, _option("profile", "NAME")]
+AllowedHosts = Annotated[list[str] | None, _option("allowed_hosts", "NAME")]
+TrustedProxies = Annotated[list[str] | None, _option("trusted_proxies", "IP")]
+HTTPTokenFile = Annotated[str | None, _option("http_token_file", "PATH")]
+LogFormat = Annotated[str | None, _option("log_format", "text|json")]
+
+URL = Annotated[str | None, typer.Option("--url", metavar="URL", help="another daemon, for example http://host:8484")]
+TokenFile = Annotated[
+    str | None, typer.Option("--token-file", metavar="PATH", help="file with the token for --url [CONVMEM_TOKEN]")
+]
+AsJSON = Annotated[bool, typer.Option("--json", help="one JSON document instead of a table")]
+
+
+def start_of(context: typer.Context) -> Start:
+    """The Start that the entry point left in the context."""
+    start = context.find_root().obj
+    assert isinstance(start, Start)
+    return start
+
+
+def settings_of(context: typer.Context, **flags: str | Sequence[str] | None) -> Settings:
+    """The settings of this command: its flags by setting name, the environment, the files. Raises SettingInvalid."""
+    start = start_of(context)
+    texts = {
+        name: given if given is None or isinstance(given, str) else ",".join(given) or None
+        for name, given in flags.items()
+    }
+    return load(texts, start.environment, start.working_directory)

@@ -1,0 +1,300 @@
+"""Settings: from flags, environment and convmem.env to one frozen value that knows where each part came from.
+
+    flag > environment CONVMEM_… > convmem.env in the working directory > convmem.env in the data directory > default
+
+A setting is a row of SETTINGS; the variable's name is also its key in convmem.env. What cannot be meant is refused with
+its name and the place where it stands, never guessed: a misspelt key in a file would otherwise be a guard that is not
+there. Variables of the environment that we do not know are left alone: they may belong to other programs.
+
+Rejected: pydantic-settings. It would be the slowest import before the socket is bound, and it cannot say which line of
+which file a value came from.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from convmem import addresses, files
+from convmem.addresses import Address
+from convmem.errors import DataDirectoryUnusable, SettingInvalid, UnsafeBind
+from convmem.limits import SETTINGS_FILE_BYTES_MAX, SOCKET_PATH_BYTES_MAX, TOKEN_BYTES_MAX
+
+SETTINGS_FILE = "convmem.env"
+PROFILES = ("core", "messages", "all")
+LOG_FORMATS = ("text", "json")
+BYTE_ORDER_MARK = "\ufeff".encode()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything a start of convmem depends on. `sources` says for each setting where its value came from."""
+
+    data_dir: Path
+    bind: Address
+    profile: str
+    allowed_hosts: tuple[str, ...]
+    trusted_proxies: tuple[str, ...]
+    http_token: bytes | None = field(repr=False)
+    log_format: Literal["text", "json"]
+    socket: Path | None
+    sources: Mapping[str, str]
+
+    def refuse_unsafe_bind(self) -> None:
+        """Raise UnsafeBind if others reach the address and no token keeps them out."""
+        if not self.bind.is_loopback and self.http_token is None:
+            raise UnsafeBind(
+                f"{self.bind} can be reached by others and there is no token: set CONVMEM_HTTP_TOKEN or "
+                f"CONVMEM_HTTP_TOKEN_FILE, or bind to 127.0.0.1:{self.bind.port}"
+            )
+
+
+class Found(NamedTuple):
+    """The text of a setting, where it stands (for people), and the directory that its relative paths start from."""
+
+    text: str
+    source: str
+    base: Path
+
+
+class Setting(NamedTuple):
+    """One setting. `read` turns the text into the value; the ValueError it may raise is completed with the place."""
+
+    name: str
+    flag: str | None
+    variable: str
+    default: str | None
+    meaning: str
+    read: Callable[[Found], Any]
+
+
+def load(flags: Mapping[str, str | None], environment: Mapping[str, str], working_directory: Path | None) -> Settings:
+    """Return the settings; SettingInvalid or DataDirectoryUnusable if they cannot be meant.
+
+    `flags` are given by setting name, lists joined by commas, None where a flag is absent. `working_directory` is None
+    where there is none any more.
+    """
+    here = working_directory or Path("/")
+    layers = [_from_flags(flags, here), _from_environment(environment, here)]
+    if working_directory is not None:
+        layers.append(dict(_from_file(working_directory / SETTINGS_FILE)))
+    data_dir = next((layer["data_dir"] for layer in layers if "data_dir" in layer), None)
+    directory = _read(BY_NAME["data_dir"], data_dir) if data_dir else _default_data_dir()
+    if directory != working_directory:
+        layers.append(dict(_from_file(directory / SETTINGS_FILE)))
+        if "data_dir" in layers[-1]:
+            raise SettingInvalid(
+                f"{layers[-1]['data_dir'].source}: a data directory cannot name another one", setting="CONVMEM_DATA_DIR"
+            )
+    found: dict[str, Found] = {}
+    for layer in reversed(layers):
+        found.update(layer)
+    return _settings(found, directory, environment)
+
+
+def client_token(
+    token_file: str | None, environment: Mapping[str, str], working_directory: Path | None
+) -> bytes | None:
+    """The token for a daemon elsewhere: in the file that a flag names, else CONVMEM_TOKEN. Raises SettingInvalid."""
+    here = working_directory or Path("/")
+    token: bytes | None = None
+    if token_file is not None:
+        setting = BY_NAME["http_token_file"]._replace(variable="--token-file")
+        token = _read(setting, Found(token_file, "flag", here))
+    elif "CONVMEM_TOKEN" in environment:
+        setting = BY_NAME["http_token"]._replace(variable="CONVMEM_TOKEN")
+        token = _read(setting, Found(environment["CONVMEM_TOKEN"], "environment", here))
+    return token
+
+
+def _settings(found: Mapping[str, Found], directory: Path, environment: Mapping[str, str]) -> Settings:
+    if "http_token" in found and "http_token_file" in found:
+        raise SettingInvalid(
+            f"a token is given twice: CONVMEM_HTTP_TOKEN ({found['http_token'].source}) and "
+            f"CONVMEM_HTTP_TOKEN_FILE ({found['http_token_file'].source})",
+            setting="CONVMEM_HTTP_TOKEN",
+        )
+    values = {
+        setting.name: _read(setting, found.get(setting.name) or Found(setting.default or "", "default", directory))
+        for setting in SETTINGS
+        if setting.name in found or setting.default is not None
+    }
+    return Settings(
+        data_dir=directory,
+        bind=values["bind"],
+        profile=values["profile"],
+        allowed_hosts=values["allowed_hosts"],
+        trusted_proxies=values["trusted_proxies"],
+        http_token=values.get("http_token") or values.get("http_token_file"),
+        log_format=values["log_format"],
+        socket=_socket(directory, environment),
+        sources={
+            setting.name: found[setting.name].source if setting.name in found else "default" for setting in SETTINGS
+        },
+    )
+
+
+def _from_flags(flags: Mapping[str, str | None], here: Path) -> dict[str, Found]:
+    assert set(flags) <= set(BY_NAME)
+    return {name: Found(text, f"flag {BY_NAME[name].flag}", here) for name, text in flags.items() if text is not None}
+
+
+def _from_environment(environment: Mapping[str, str], here: Path) -> dict[str, Found]:
+    return {
+        setting.name: Found(environment[setting.variable], "environment", here)
+        for setting in SETTINGS
+        if setting.variable in environment
+    }
+
+
+def _from_file(path: Path) -> Iterator[tuple[str, Found]]:
+    """Yield what the lines NAME=VALUE of one file say; blank lines and lines that start with # say nothing."""
+    seen = set()
+    for number, line in enumerate(_lines(path), start=1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        source = f"{path}:{number}"
+        variable, equals, value = (piece.strip() for piece in text.partition("="))
+        if not equals:
+            raise SettingInvalid(f"{source}: not a line NAME=VALUE", setting=SETTINGS_FILE)
+        if variable not in BY_VARIABLE:
+            raise SettingInvalid(f"{source}: there is no setting {variable!r}", setting=variable)
+        if variable in seen:
+            raise SettingInvalid(f"{source}: {variable} stands here twice", setting=variable)
+        seen.add(variable)
+        if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
+            value = value[1:-1]
+        yield BY_VARIABLE[variable].name, Found(value, source, path.parent)
+
+
+def _lines(path: Path) -> list[str]:
+    if not os.access(path.parent, os.X_OK):
+        return []  # Nothing in there can be meant for us; a data directory like this is refused when it is opened.
+    try:
+        data = files.read_text(path, bytes_max=SETTINGS_FILE_BYTES_MAX + 1) or b""
+    except OSError as error:
+        raise SettingInvalid(f"{path} cannot be read: {error.strerror}", setting=SETTINGS_FILE) from None
+    if len(data) > SETTINGS_FILE_BYTES_MAX:
+        raise SettingInvalid(f"{path} is larger than {SETTINGS_FILE_BYTES_MAX} bytes", setting=SETTINGS_FILE)
+    try:
+        return data.removeprefix(BYTE_ORDER_MARK).decode().split("\n")
+    except UnicodeDecodeError as error:
+        number = data.count(b"\n", 0, error.start) + 1
+        raise SettingInvalid(f"{path}:{number}: not UTF-8", setting=SETTINGS_FILE) from None
+
+
+def _read(setting: Setting, found: Found) -> Any:
+    try:
+        if any(character < " " or character == "\x7f" for character in found.text):
+            raise ValueError("holds control characters")
+        return setting.read(found)
+    except ValueError as error:
+        raise SettingInvalid(f"{setting.variable} ({found.source}): {error}", setting=setting.variable) from None
+
+
+def _path(found: Found) -> Path:
+    if not found.text.strip():
+        raise ValueError("is empty")
+    return found.base / os.path.expanduser(found.text)
+
+
+def _choice(*allowed: str) -> Callable[[Found], str]:
+    def read(found: Found) -> str:
+        if found.text not in allowed:
+            raise ValueError(f"{found.text!r} is none of {', '.join(allowed)}")
+        return found.text
+
+    return read
+
+
+def _one(read: Callable[[str], Any]) -> Callable[[Found], Any]:
+    return lambda found: read(found.text)
+
+
+def _each(one: Callable[[str], str]) -> Callable[[Found], tuple[str, ...]]:
+    """A list separated by commas, without duplicates; an empty text is an empty list."""
+
+    def read(found: Found) -> tuple[str, ...]:
+        if not found.text.strip():
+            return ()
+        return tuple(dict.fromkeys(one(item.strip()) for item in found.text.split(",")))
+
+    return read
+
+
+def _token(data: bytes) -> bytes:
+    """A token is what a client can send in a header (RFC 6750): no blanks around it, no control characters."""
+    if not data.removeprefix(BYTE_ORDER_MARK).strip():
+        raise ValueError("is blank: no client could send it")
+    if data.startswith(BYTE_ORDER_MARK):
+        raise ValueError("starts with a byte order mark: save it without one")
+    if data != data.strip() or any(byte < 0x20 or byte == 0x7F for byte in data):
+        raise ValueError("holds blanks at an end, line breaks or control characters: no client could send it")
+    if len(data) > TOKEN_BYTES_MAX:
+        raise ValueError(f"is longer than {TOKEN_BYTES_MAX} bytes")
+    return data
+
+
+def _token_file(found: Found) -> bytes:
+    """Read a token from a file and drop the one line end that an editor leaves."""
+    path = _path(found)
+    try:
+        data = files.read_text(path, bytes_max=TOKEN_BYTES_MAX + 3)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    if data is None:
+        raise ValueError(f"{path} is not there")
+    return _token(data[:-2] if data.endswith(b"\r\n") else data.removesuffix(b"\n"))
+
+
+def _default_data_dir() -> Path:
+    # Imported here: most starts name their directory, and this import costs as much as the rest of the module.
+    import platformdirs
+
+    try:
+        path = platformdirs.user_data_path("convmem", appauthor=False)
+    except RuntimeError:
+        path = Path("~")
+    if not path.is_absolute():
+        raise DataDirectoryUnusable(
+            f"uid {os.getuid()} has no home directory: name a data directory with --data-dir or CONVMEM_DATA_DIR",
+            path=str(path),
+            uid=os.getuid(),
+        )
+    return path
+
+
+def _socket(directory: Path, environment: Mapping[str, str]) -> Path | None:
+    """The local socket's path: in the data directory, or if that is too long for a socket where the session keeps such.
+
+    None where neither will do; then the address in store.lock serves.
+    """
+    name = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:16]
+    outside = Path(environment.get("XDG_RUNTIME_DIR", "")) / f"convmem-{name}.sock"
+    for path in (directory / "convmem.sock", outside):
+        if path.is_absolute() and len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX:
+            return path
+    return None
+
+
+_listen = _one(addresses.parse)
+_hosts = _each(addresses.host)
+_ips = _each(addresses.ip)
+_token_text = _one(lambda text: _token(os.fsencode(text)))
+SETTINGS = (
+    Setting("data_dir", "--data-dir", "CONVMEM_DATA_DIR", None, "directory of the store", _path),
+    Setting("bind", "--bind", "CONVMEM_BIND", "127.0.0.1:8484", "address to listen on", _listen),
+    Setting("profile", "--profile", "CONVMEM_PROFILE", "core", "which tools /mcp shows", _choice(*PROFILES)),
+    Setting("allowed_hosts", "--allowed-host", "CONVMEM_ALLOWED_HOSTS", "", "names that Host may say", _hosts),
+    Setting("trusted_proxies", "--trusted-proxy", "CONVMEM_TRUSTED_PROXIES", "", "proxies to believe", _ips),
+    Setting("http_token", None, "CONVMEM_HTTP_TOKEN", None, "token that clients send", _token_text),
+    Setting(
+        "http_token_file", "--http-token-file", "CONVMEM_HTTP_TOKEN_FILE", None, "file with that token", _token_file
+    ),
+    Setting("log_format", "--log-format", "CONVMEM_LOG_FORMAT", "text", "form of the journal", _choice(*LOG_FORMATS)),
+)
+BY_NAME = {setting.name: setting for setting in SETTINGS}
+BY_VARIABLE = {setting.variable: setting for setting in SETTINGS}

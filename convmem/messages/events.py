@@ -1,0 +1,62 @@
+"""What has happened to messages.
+
+The fields carry only what the entry itself does not: sequence, time and origin stand in the entry, so a message's
+`timestamp` is its entry's time and its `sequence` its entry's number. An update holds only what changed: a field left
+out was not touched, null was taken away. Fields are only ever added, each with a default that means what entries
+written before it meant.
+"""
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from convmem.domain import Event
+from convmem.messages.model import Kind, Relation, Role, Tier
+
+
+class Receipt(msgspec.Struct, frozen=True, array_like=True):
+    """What an idempotency key leaves behind: the first 16 bytes of SHA-256 of the key and of the arguments."""
+
+    key: bytes
+    arguments: bytes
+
+
+class MessageWritten(Event, frozen=True, kw_only=True, omit_defaults=True, tag="message_written"):
+    """Something was said."""
+
+    message_id: str
+    session_id: str
+    role: Role
+    content: str
+    tool_call_id: str | None = None
+    tags: tuple[str, ...] = ()
+    memory_tier: Tier = "mid"
+    memory_kind: Kind = "conversation"
+    importance: int = 0
+    summary: str | None = None
+    relations: tuple[Relation, ...] = ()
+    source_message_ids: tuple[str, ...] = ()
+    project: str | None = None
+    receipt: Receipt | None = None
+
+
+class MessageUpdated(Event, frozen=True, kw_only=True, omit_defaults=True, tag="message_updated"):
+    """A message reads differently from `revision` on."""
+
+    message_id: str
+    revision: int
+    content: str | UnsetType = UNSET
+    tool_call_id: str | UnsetType | None = UNSET
+    tags: tuple[str, ...] | UnsetType = UNSET
+    memory_tier: Tier | UnsetType = UNSET
+    memory_kind: Kind | UnsetType = UNSET
+    importance: int | UnsetType = UNSET
+    summary: str | UnsetType | None = UNSET
+    relations: tuple[Relation, ...] | UnsetType = UNSET
+    source_message_ids: tuple[str, ...] | UnsetType = UNSET
+    project: str | UnsetType | None = UNSET
+
+
+class MessageDeleted(Event, frozen=True, kw_only=True, omit_defaults=True, tag="message_deleted"):
+    """A message is gone."""
+
+    message_id: str

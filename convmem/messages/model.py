@@ -1,0 +1,103 @@
+"""The nouns of messages: a message, what is said about it, and how one message points at another.
+
+A Message is valid because it exists: inputs have checked it on the way in, the log holds nothing else. `facts` is the
+one place that says how a message looks to a program.
+"""
+
+import re
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from convmem.domain import Origin
+
+Role = Literal["user", "assistant", "system"]
+Tier = Literal["short", "mid", "long"]
+Kind = Literal["conversation", "episode", "semantic", "procedure", "preference", "summary"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+# No tag holds it, so tags can be kept as one text.
+TAG_SEPARATOR = "\0"
+# 26 characters of Crockford's base 32 without I, L, O, U; 128 bits, so the first is at most 7 (github.com/ulid/spec).
+ULID = re.compile("[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}")
+
+
+def split_tags(joined: str) -> tuple[str, ...]:
+    """The tags of a message, from the one text they are kept as."""
+    return tuple(joined.split(TAG_SEPARATOR)) if joined else ()
+
+
+class Relation(msgspec.Struct, frozen=True, kw_only=True):
+    """This message points at another, and says how."""
+
+    type: str
+    message_id: str
+
+
+class Metadata(msgspec.Struct, frozen=True, kw_only=True):
+    """What a caller says about a message. Its names are the arguments of write_message and the keys of answers."""
+
+    tool_call_id: str | None = None
+    tags: tuple[str, ...] = ()
+    memory_tier: Tier = "mid"
+    memory_kind: Kind = "conversation"
+    importance: int = 0
+    summary: str | None = None
+    relations: tuple[Relation, ...] = ()
+    source_message_ids: tuple[str, ...] = ()
+    project: str | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """The same for programs: what is absent is left out, lists and labels always stand there."""
+        facts = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+        return facts | {
+            "tags": list(self.tags),
+            "relations": [{"type": relation.type, "message_id": relation.message_id} for relation in self.relations],
+            "source_message_ids": list(self.source_message_ids),
+        }
+
+
+METADATA_FIELDS = Metadata.__struct_fields__
+METADATA_DEFAULTS = Metadata()
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing said in a conversation.
+
+    Times are ms since the Unix epoch, UTC. `sequence` is that of the entry that created it, `changed_sequence` that of
+    the entry that made it what it is.
+    """
+
+    message_id: str
+    session_id: str
+    timestamp: int
+    updated_at: int
+    revision: int
+    sequence: int
+    changed_sequence: int
+    role: Role
+    content: str
+    content_bytes: int
+    metadata: Metadata
+    origin: Origin
+
+    def facts(self) -> dict[str, Any]:
+        """The whole message for programs."""
+        return {
+            "message_id": self.message_id,
+            "session_id": self.session_id,
+            "timestamp": self.timestamp,
+            "updated_at": self.updated_at,
+            "revision": self.revision,
+            "sequence": str(self.sequence),
+            "role": self.role,
+            "content": self.content,
+            "metadata": self.metadata.facts(),
+            "origin": origin_facts(self.origin),
+        }
+
+
+def origin_facts(origin: Origin) -> dict[str, Any]:
+    """Where a message came from, for programs: the client only if it was named."""
+    facts = {"device": origin.device, "transport": origin.transport}
+    return facts if origin.client is None else {**facts, "client": origin.client}

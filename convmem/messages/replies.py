@@ -1,0 +1,130 @@
+"""What fits into a reply, and where the next one goes on.
+
+A serialised result holds its facts twice: as structured content, and as a text block that is the same JSON escaped
+once more. So what a record costs is measured on its JSON, never guessed from the length of its text: a control
+character costs thirteen bytes, a quotation mark five, an ideograph six.
+
+A cut value never stands under its own name: a message that does not fit shows `content_preview` and `total_bytes`
+instead of `content`, and what else had to go stands in `omitted` by name and size. So nobody writes a shortened text
+back.
+
+A cursor is opaque: where the page ended, and a check that binds it to the question it belongs to. It names a place
+among sequences, not a row, so writes and deletions between two pages neither repeat nor hide a record.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from convmem.errors import InvalidCursor
+from convmem.limits import PREVIEW_BYTES, PREVIEW_FROM_BYTES, REPLY_ENVELOPE_BYTES
+from convmem.messages.model import Message
+from convmem.text import cut_to_bytes
+
+Position = TypeVar("Position")
+
+CHECK_BYTES = 6
+# Line separators of other formats, three bytes of UTF-8 each; where lines matter they go out as six or seven.
+_SEPARATORS = ("\u2028".encode(), "\u2029".encode())
+_SEPARATOR_EXTRA_BYTES = 8
+
+
+def reply_bytes(facts: Any) -> int:
+    """How many bytes these facts take in a serialised result, both copies."""
+    encoded = msgspec.json.encode(facts)
+    escapes = encoded.count(b'"') + encoded.count(b"\\")
+    separators = sum(encoded.count(separator) for separator in _SEPARATORS)
+    return 2 * len(encoded) + escapes + separators * _SEPARATOR_EXTRA_BYTES
+
+
+class Budget:
+    """How many bytes of a reply are left."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.left = bytes_max - REPLY_ENVELOPE_BYTES
+
+    def take(self, facts: Any) -> bool:
+        """True, and taken off, if these facts still fit (with the comma behind them)."""
+        cost = reply_bytes(facts) + 2
+        if cost > self.left:
+            return False
+        self.left -= cost
+        return True
+
+    def fit(self, message: Message, *, is_first: bool) -> dict[str, Any] | None:
+        """The fullest form of a message that fits; None if none does. The first record of a page always fits."""
+        facts: dict[str, Any] = {}
+        for facts in forms(message, is_first=is_first):
+            if self.take(facts):
+                return facts
+        if is_first:
+            self.left = 0
+            return facts
+        return None
+
+
+def forms(message: Message, *, is_first: bool) -> Iterator[dict[str, Any]]:
+    """A message whole, then with its content as a preview, then (the first of a page) without its largest metadata."""
+    facts = message.facts()
+    yield facts
+    if message.content_bytes > (PREVIEW_BYTES if is_first else PREVIEW_FROM_BYTES):
+        facts = with_preview(facts, cut_to_bytes(message.content, PREVIEW_BYTES), message.content_bytes)
+        yield facts
+    if is_first:
+        yield from without_metadata(facts)
+
+
+def with_preview(facts: dict[str, Any], preview: str, total_bytes: int) -> dict[str, Any]:
+    """The facts of a message with a preview in the place of its content."""
+    shown: dict[str, Any] = {}
+    for name, value in facts.items():
+        shown |= {"content_preview": preview, "total_bytes": total_bytes} if name == "content" else {name: value}
+    return shown
+
+
+def brief(message: Message, code_points_max: int) -> dict[str, Any]:
+    """The content of a message that stands beside another: whole if it is short, else a preview."""
+    if len(message.content) <= code_points_max:
+        return {"content": message.content}
+    return {"content_preview": message.content[:code_points_max], "total_bytes": message.content_bytes}
+
+
+def without_metadata(facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The facts of a message with ever less metadata, the largest first; `omitted` names what went."""
+    metadata = facts["metadata"]
+    sizes = {name: len(msgspec.json.encode(value)) for name, value in metadata.items()}
+    gone: list[str] = []
+    for name in sorted(sizes, key=lambda name: -sizes[name]):
+        gone.append(name)
+        kept = {other: value for other, value in metadata.items() if other not in gone}
+        omitted = [{"field": f"metadata.{other}", "bytes": sizes[other]} for other in gone]
+        yield {**facts, "metadata": kept, "omitted": omitted}
+
+
+def cursor(question: Sequence[Any], position: Any) -> str:
+    """A cursor behind `position`, good for `question` only."""
+    where = msgspec.msgpack.encode(position)
+    return base64.urlsafe_b64encode(_check(question, where) + where).decode().rstrip("=")
+
+
+def position(given: str, question: Sequence[Any], kind: type[Position]) -> Position:
+    """Where a cursor of this question points. InvalidCursor for anything that `cursor` did not make for it."""
+    try:
+        decoded = base64.urlsafe_b64decode(given + "=" * (-len(given) % 4))
+        found = msgspec.msgpack.decode(decoded[CHECK_BYTES:], type=kind)
+    except (ValueError, msgspec.MsgspecError):
+        raise _not_ours() from None
+    if cursor(question, found) != given:
+        raise _not_ours()
+    return found
+
+
+def _check(question: Sequence[Any], where: bytes) -> bytes:
+    return hashlib.sha256(msgspec.msgpack.encode([list(question), where])).digest()[:CHECK_BYTES]
+
+
+def _not_ours() -> InvalidCursor:
+    return InvalidCursor("this cursor does not belong to this question; start without one", field="cursor")

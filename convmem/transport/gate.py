@@ -1,0 +1,47 @@
+"""The seam between the transports and the process that owns the store.
+
+A transport knows who is calling and from where; the gate turns that into what the caller may do. Nothing else of the
+daemon is visible from here, so a transport is tested without a store.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from convmem.domain import Access, Origin
+
+Status = Literal["ok", "degraded", "stopping", "failed"]
+Progress = Callable[[float, float, str], Awaitable[None]]
+
+
+class Gate(Protocol):
+    """What a transport needs of the daemon."""
+
+    def access(self, origin: Origin, progress: Progress | None) -> Access:
+        """What this caller may do, for one call; never raises, refusals come from what is then asked of it.
+
+        `progress(done, total, sentence)` tells the caller how far the call has come; it returns at once and never
+        raises, even if the caller is slow or gone. None: the caller did not ask.
+        """
+
+    def status(self) -> Status:
+        """How the daemon is, in every phase: degraded still reads, stopping and failed take nothing more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the HTTP side must know.
+
+    `default_profile` is what /mcp shows. `token` is required of every caller over TCP if there is one. `allowed_hosts`
+    are host names and IP addresses in their shortest lower-case spelling, without ports and brackets. `trusted_proxies`
+    are IP addresses in their shortest spelling. `loopback_bind`: only this machine reaches the address.
+    """
+
+    default_profile: str = "core"
+    token: bytes | None = field(default=None, repr=False)
+    allowed_hosts: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
+    loopback_bind: bool = True
+
+    def __post_init__(self) -> None:
+        assert self.loopback_bind or self.token, "others reach the address, so there must be a token"

@@ -1,0 +1,43 @@
+"""HTTP/1.1 with a bound on the head of a request: request line and headers, as they arrive.
+
+uvicorn's fast parser collects headers without end before the application sees anything. Here it is stopped at
+HEADERS_BYTES_MAX (and one read) with 431. What it lets through is measured again, exactly, by the guard.
+"""
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from convmem.limits import HEADERS_BYTES_MAX
+
+TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"content-type: text/plain; charset=utf-8\r\ncontent-length: 26\r\nconnection: close\r\n\r\n"
+    b"The headers are too large."
+)
+
+
+class HeadBoundProtocol(HttpToolsProtocol):
+    """uvicorn's protocol on httptools that gives up on a head that does not end."""
+
+    head_bytes = 0
+    is_in_head = True
+    has_completed = False
+
+    def on_headers_complete(self) -> None:
+        self.is_in_head = False
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        # What else came with the end of this message is not counted: at most one read.
+        self.is_in_head, self.head_bytes = True, 0
+        self.has_completed = True
+
+    def data_received(self, data: bytes) -> None:
+        self.has_completed = False
+        super().data_received(data)
+        if not self.is_in_head or self.has_completed:
+            return
+        self.head_bytes += len(data)
+        if self.head_bytes > HEADERS_BYTES_MAX and not self.transport.is_closing():
+            self.transport.write(TOO_LARGE)
+            self.transport.close()

@@ -1,0 +1,166 @@
+"""What the pages say is what there is: verbs, settings, tools, statuses, links and set-up commands, both ways."""
+
+import ast
+import os
+import re
+
+import pytest
+import typer.main
+
+from convmem import __version__, config
+from convmem.addresses import parse
+from convmem.catalog import Catalog
+from convmem.cli import app
+from convmem.config import SETTINGS
+from convmem.daemon import DOMAINS
+from convmem.errors import EXIT_STATUS
+from tests.support import toolpage
+from tests.support.pages import DOCS, README, blocks, every_page, page, section, table
+from tests.support.source import PACKAGE, REPOSITORY, modules, tree
+
+VERBS = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+CATALOG = Catalog(DOMAINS)
+
+
+def set_up_commands() -> list[str]:
+    return [block.strip() for block in blocks(page("README.md"), "sh") if "-m venv" in block]
+
+
+def test_the_readme_has_two_set_up_commands_one_to_run_and_one_to_test():
+    to_run, to_test = set_up_commands()
+    install = "python3 -m venv .venv && .venv/bin/pip install --quiet "
+    assert to_run == f"{install}. && .venv/bin/convmem serve"
+    assert to_test == f"{install}'.[test]' && .venv/bin/python -m pytest"
+
+
+def test_ci_runs_the_readmes_second_command():
+    lines = (REPOSITORY / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert lines[-1] == set_up_commands()[1]
+
+
+def test_the_readme_keeps_its_order():
+    headings = re.findall("^## (.*)$", page("README.md"), re.MULTILINE)
+    assert headings == [
+        "Start",
+        "Connect",
+        "What it promises",
+        "What it does not do",
+        "What it offers",
+        "Reading the source",
+    ]
+
+
+@pytest.mark.parametrize("path", every_page(), ids=lambda path: path.name)
+def test_links_lead_to_files(path):
+    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
+        assert "://" not in target, "the pages stand on their own"
+        assert (path.parent / target).is_file(), target
+
+
+def test_the_readme_names_every_verb_and_no_other():
+    rows = table(section(page("README.md"), "What it offers"))
+    assert {row[0].strip("`").removeprefix("convmem ") for row in rows if "convmem " in row[0]} == VERBS
+
+
+def test_every_verb_says_what_it_does():
+    for name, verb in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        assert verb.help, name
+        assert f"convmem {name}" in page("running.md"), name
+
+
+def test_the_readme_names_every_tool_and_no_other():
+    rows = table(section(page("README.md"), "What it offers"))
+    assert {row[0].strip("`") for row in rows if "convmem " not in row[0]} == set(CATALOG.tools)
+
+
+def test_the_page_of_tools_is_what_clients_are_shown():
+    written, kept = toolpage.written(CATALOG), DOCS / "tools.md"
+    if os.environ.get("CONVMEM_UPDATE"):
+        kept.write_text(written, encoding="utf-8")
+    assert kept.read_text(encoding="utf-8") == written
+
+
+def test_the_table_of_settings_is_the_code_s():
+    rows = {row[0].strip("`"): row[1:] for row in table(section(page("running.md"), "Settings"))}
+    assert list(rows) == [setting.variable for setting in SETTINGS]
+    for setting in SETTINGS:
+        flag, default, _ = (cell.strip("`") for cell in rows[setting.variable])
+        assert flag == (setting.flag or "")
+        if setting.name != "data_dir":
+            assert default == (setting.default or "")
+
+
+def test_the_address_in_the_pages_is_the_default():
+    default = next(setting.default for setting in SETTINGS if setting.name == "bind")
+    assert default is not None
+    for path in every_page():
+        for address in re.findall(r"127\.0\.0\.1:\d+", path.read_text(encoding="utf-8")):
+            assert parse(address) == parse(default)
+
+
+def test_the_profiles_that_can_be_chosen_are_those_of_the_catalog():
+    assert set(config.PROFILES) == set(CATALOG.profiles)
+    for profile in config.PROFILES:
+        assert f"`{profile}`" in page("running.md")
+
+
+def test_the_exit_statuses_are_those_of_the_code():
+    (span,) = re.findall(r"^\| (\d+)–(\d+) ", page("running.md"), re.MULTILINE)
+    assert (int(span[0]), int(span[1])) == (
+        min(status for status in EXIT_STATUS.values() if status > 2),
+        max(EXIT_STATUS.values()),
+    )
+
+
+def test_every_http_status_that_refuses_is_explained():
+    explained = {int(row[0]) for row in table(section(page("errors.md"), "HTTP"))}
+    refused = {
+        node.args[0].value
+        for path in modules(PACKAGE / "transport")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Refusal"
+        if isinstance(node.args[0], ast.Constant)
+    }
+    assert refused <= explained
+    assert explained - refused <= {400}, "explained, but answered nowhere"
+
+
+def test_the_map_of_the_source_names_modules_that_exist():
+    names = [row[0].strip("`") for row in table(section(page("README.md"), "Reading the source"))]
+    assert len(names) >= 8
+    for name in names:
+        assert (PACKAGE / name).is_file(), name
+
+
+def test_the_latest_change_is_this_version():
+    assert re.findall(r"^## (\S+)$", page("changes.md"), re.MULTILINE)[0] == __version__
+
+
+def test_the_dockerfile_starts_what_the_command_line_has():
+    text = (REPOSITORY / "Dockerfile").read_text(encoding="utf-8")
+    start = re.search(r"^CMD (\[.*\])$", text, re.MULTILINE)
+    assert start
+    verb, *options = ast.literal_eval(start[1])
+    assert verb in VERBS
+    assert options == ["--bind", "0.0.0.0:8484"]
+    assert re.search(r"^USER 10001", text, re.MULTILINE)
+    assert "VOLUME /data" in text
+    assert "/healthz" in text
+
+
+def test_python_in_the_pages_can_be_read():
+    for path in every_page():
+        for block in blocks(path.read_text(encoding="utf-8"), "python"):
+            ast.parse(block)
+
+
+def test_the_pages_are_for_one_reader_at_a_time():
+    """No page grows beyond what a person reads in one go; the page of tools is looked things up in."""
+    for path in every_page():
+        if path.name != "tools.md":
+            assert path.read_text(encoding="utf-8").count("\n") <= 200, path.name
+
+
+def test_there_is_one_readme():
+    assert README.is_file()
+    assert not [path for path in DOCS.iterdir() if path.suffix != ".md"]

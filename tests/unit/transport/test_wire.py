@@ -1,0 +1,81 @@
+"""Tests of the bound on the head of a request, byte by byte through real sockets."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from convmem.limits import HEADERS_BYTES_MAX
+from convmem.transport import http
+from convmem.transport.gate import Settings
+from tests.support.served import served_in_thread
+from tests.support.toy import Toy, toy_catalog
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with served_in_thread(http.build(toy_catalog(), Toy(), Settings())) as port:
+        yield port
+
+
+@pytest.fixture
+def connection(port: int) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        yield connection
+
+
+HEAD = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n"
+
+
+def status(connection: socket.socket) -> bytes:
+    return connection.makefile("rb").readline()
+
+
+@pytest.mark.parametrize("beginning", [HEAD + b"x: ", b"GET /", HEAD + b"x", b"GET / HTTP/1.1\r\n"])
+def test_a_head_that_does_not_end_is_given_up(connection: socket.socket, beginning: bytes):
+    connection.sendall(beginning)
+    endless = b"a: b\r\n" * 1000 if beginning.endswith(b"\n") else b"y" * 6000
+    try:
+        for _ in range(100):
+            connection.sendall(endless)
+    except (BrokenPipeError, ConnectionResetError):
+        return
+    assert status(connection).startswith((b"HTTP/1.1 431", b"HTTP/1.1 400"))
+
+
+def test_a_head_just_over_the_limit_is_answered(connection: socket.socket):
+    connection.sendall(HEAD + b"x: " + b"y" * HEADERS_BYTES_MAX)
+    answer = connection.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
+    assert answer.endswith(b"content-length: 26\r\nconnection: close\r\n\r\nThe headers are too large.")
+
+
+def test_a_head_in_small_pieces_is_served(connection: socket.socket):
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for byte in HEAD + b"connection: close\r\n\r\n":
+        connection.sendall(bytes([byte]))
+    assert status(connection) == b"HTTP/1.1 200 OK\r\n"
+
+
+def test_bodies_and_earlier_requests_are_not_counted_as_head(connection: socket.socket):
+    body = b" " * (HEADERS_BYTES_MAX * 3)
+    head = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+    answers = connection.makefile("rb")
+    for _ in range(3):
+        connection.sendall(head % len(body) + body)
+        assert answers.readline() == b"HTTP/1.1 400 Bad Request\r\n"
+        while (line := answers.readline()) != b"\r\n":
+            if line.startswith(b"content-length: "):
+                length = int(line.split()[1])
+        assert b"-32700" in answers.read(length)
+
+
+def test_many_small_requests_in_a_row_are_served(connection: socket.socket):
+    count = HEADERS_BYTES_MAX // len(HEAD) * 2
+    connection.sendall((HEAD + b"\r\n") * count + HEAD + b"connection: close\r\n\r\n")
+    assert connection.makefile("rb").read().count(b"HTTP/1.1 200 OK") == count + 1
+
+
+def test_what_is_no_http_is_answered(connection: socket.socket):
+    connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n")
+    assert status(connection).startswith(b"HTTP/1.1 400")
