@@ -55,7 +55,7 @@ class StoreAccess:
             asyncio.run_coroutine_threadsafe(self.progress(done, total, "folding the log into a fresh index"), loop)
 
         started_ms = self._engine.clock.monotonic_ms()
-        facts = await writer.alone(lambda store: store.rebuild(report))
+        facts = await writer.alone(lambda store: store.rebuild(report, self._engine.is_stopped))
         return {
             "rebuilt": True,
             "log_bytes_before": facts.log_bytes,

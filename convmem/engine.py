@@ -79,6 +79,10 @@ class Engine:
         """How far the engine is now."""
         return self._phase
 
+    def is_stopped(self) -> bool:
+        """True once stop() was called; long work asks this between two steps. May be called on any thread."""
+        return self._is_stopped.is_set()
+
     async def opened(self) -> bool:
         """Wait until the store has accepted or refused its log; True if it has accepted it."""
         await self._decided.wait()
@@ -92,7 +96,7 @@ class Engine:
             self._phase = Phase.FOLDING
             self._decided.set()
             await asyncio.to_thread(self._fold, store)
-            if not self._is_stopped.is_set():
+            if not self.is_stopped():
                 await self._serve(store)
         except OperatorError:
             self._phase = Phase.FAILED
@@ -110,7 +114,7 @@ class Engine:
         return store
 
     def _fold(self, store: Store) -> None:
-        replayed = store.catch_up(self._tell, self._is_stopped.is_set)
+        replayed = store.catch_up(self._tell, self.is_stopped)
         self._report = replace(self._report, entries_replayed=replayed)
 
     def _tell(self, done: int, total: int) -> None:

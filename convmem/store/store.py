@@ -13,23 +13,22 @@ Nothing here knows asyncio; one thread at a time may be inside.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 import apsw
-import msgspec
 
 from convmem.clock import Clock, Identifiers
 from convmem.domain import Command, Domain, Event, Origin, Place, Stamp
-from convmem.errors import Busy, CallerError, RetryError, StorageFull, StoreFailed
+from convmem.errors import Busy, CallerError, RetryError, Stopping, StorageFull, StoreFailed
 from convmem.files import NO_SPACE
 from convmem.limits import BUSY_RETRY_MS, CHECKPOINT_PAGES_BUSY, STORAGE_FULL_RETRY_MS
-from convmem.store.log import Frame, Log, Position
+from convmem.store.codec import Codec, Entry
+from convmem.store.log import Log, Position
 from convmem.store.sqlite import Index
 
 REPLAY_ENTRIES = 5_000
 
 Report = Callable[[int, int], None]
-Entry = tuple[int, int, Sequence[Event]]  # at_ms, index of the origin, events
 
 
 class Ticket(NamedTuple):
@@ -51,29 +50,6 @@ class Facts(NamedTuple):
     index_bytes: int
     index_flushes: int
     waiting_pages: int
-
-
-class Codec:
-    """Events of all domains <-> the payload of a frame. Two events with one tag are refused here, at start."""
-
-    def __init__(self, domains: Sequence[Domain]) -> None:
-        kinds = [kind for domain in domains for kind in domain.appliers]
-        events: Any = Union[tuple(kinds)]  # noqa: UP007 - made at run time
-        entries: Any = tuple[list[Origin], list[tuple[int, int, list[events]]]]
-        self._decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(entries)
-        self._encoder = msgspec.msgpack.Encoder()
-
-    def encode(self, origins: Sequence[Origin], entries: Sequence[Entry]) -> bytes:
-        return self._encoder.encode((origins, entries))
-
-    def decode(self, frame: Frame) -> list[tuple[Place, list[Event]]]:
-        """Return (place, events) of each entry, in order."""
-        origins, entries = self._decoder.decode(frame.payload)
-        assert len(entries) == frame.header.entry_count
-        return [
-            (Place(sequence, at_ms, origins[index]), events)
-            for sequence, (at_ms, index, events) in enumerate(entries, frame.header.sequence)
-        ]
 
 
 class Store:
@@ -132,13 +108,18 @@ class Store:
             self._identifiers = Identifiers(self._clock, self._index.state.last_id or None)
         return folded
 
-    def rebuild(self, report: Report) -> Facts:
-        """Fold the whole log into empty tables, in one transaction: readers see the old index until it is done."""
+    def rebuild(self, report: Report, is_stopped: Callable[[], bool] = lambda: False) -> Facts:
+        """Fold the whole log into empty tables, in one transaction: readers see the old index until it is done.
+
+        Stopping if it was told to stop: then nothing has happened.
+        """
         self._refuse_if_failed()
         try:
             with self._index.transaction():
                 self._index.create(self._log.generation)
                 while self.is_behind:
+                    if is_stopped():
+                        raise Stopping("the daemon is stopping; the index is as it was", retry_after_ms=BUSY_RETRY_MS)
                     self._fold(self._index.state.end.offset, REPLAY_ENTRIES)
                     report(self._index.state.end.offset, self._log.end.offset)
         except (apsw.FullError, apsw.IOError) as error:
@@ -277,7 +258,9 @@ class Store:
 
     def mark_damage(self, offset: int | None) -> None:
         """Remember damage that the scrub found, so that the next start looks at the whole log before it serves."""
-        self._index.mark(is_clean=False, damage_offset=offset)
+        # A full disk keeps no mark; the scrub of the next start finds the damage again.
+        with suppress(apsw.FullError, apsw.IOError):
+            self._index.mark(is_clean=False, damage_offset=offset)
 
     def close(self) -> None:
         """Close log and index; a store that did not fail is marked as left in order."""

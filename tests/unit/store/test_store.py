@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from convmem.errors import Busy, Conflict, NotFound, StorageFull, StoreFailed
+from convmem.errors import Busy, Conflict, NotFound, Stopping, StorageFull, StoreFailed
 from convmem.files import RealFiles
 from convmem.store import opening
 from convmem.store.log import NAME
@@ -233,3 +233,12 @@ def test_a_checkpoint_that_the_full_disk_refuses_harms_nothing() -> None:
     assert opened.store.rest().full_since_ms is not None
     assert opened.commit(Add(("a",)))[0]["sequence"] == 1
     assert opened.store.facts().full_since_ms is None
+
+
+def test_a_rebuild_told_to_stop_leaves_the_index_as_it_was() -> None:
+    opened = open_store()
+    opened.commit(Add(("a",)), Add(("b",)))
+    with pytest.raises(Stopping):
+        opened.store.rebuild(lambda done, total: None, lambda: True)
+    assert opened.check() == []
+    assert opened.commit(Add(("c",)))[0]["sequence"] == 3
