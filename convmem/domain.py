@@ -84,7 +84,7 @@ class Access(Protocol):
         """Run `query(connection, *arguments)` on a read-only connection that sees everything acknowledged so far."""
 
     async def rebuild(self) -> Mapping[str, Any]:
-        """Fold the log into a fresh index; facts as messages.md (`rebuild_index`) names them."""
+        """Fold the log into a fresh index: rebuilt, log_bytes_before, log_bytes_after, generation, duration_ms."""
 
     async def progress(self, done: float, total: float, sentence: str) -> None:
         """Tell the caller how far a long call has come, if it asked."""

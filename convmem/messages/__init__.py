@@ -2,11 +2,12 @@
 
 from convmem.domain import Domain
 from convmem.messages import check, decide, projection, tools
+from convmem.messages.create import CREATE
 from convmem.messages.events import MessageWritten
 
 DOMAIN = Domain(
     name="messages",
-    create=projection.CREATE,
+    create=CREATE,
     deciders=decide.DECIDERS,
     appliers=projection.APPLIERS,
     made_ids={MessageWritten: lambda event: event.message_id},

@@ -14,7 +14,7 @@ from convmem.cli import app
 from convmem.config import SETTINGS
 from convmem.daemon import DOMAINS
 from convmem.errors import EXIT_STATUS
-from tests.support import toolpage
+from tests.support import written_pages
 from tests.support.pages import DOCS, README, blocks, every_page, page, section, table
 from tests.support.source import PACKAGE, REPOSITORY, modules, tree
 
@@ -74,7 +74,16 @@ def test_the_readme_names_every_tool_and_no_other():
 
 
 def test_the_page_of_tools_is_what_clients_are_shown():
-    written, kept = toolpage.written(CATALOG), DOCS / "tools.md"
+    holds("tools.md", written_pages.tools_page(CATALOG))
+
+
+def test_the_page_of_limits_is_the_code_s():
+    holds("limits.md", written_pages.limits_page())
+
+
+def holds(name: str, written: str) -> None:
+    """A page that is written from the code still says what it would say; CONVMEM_UPDATE=1 writes it."""
+    kept = DOCS / name
     if os.environ.get("CONVMEM_UPDATE"):
         kept.write_text(written, encoding="utf-8")
     assert kept.read_text(encoding="utf-8") == written

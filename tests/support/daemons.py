@@ -5,8 +5,10 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +22,20 @@ START_S = 20
 STOP_S = 10
 
 
+class Journal(threading.Thread):
+    """Collects what a process writes to stderr until that ends."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        super().__init__()
+        assert process.stderr is not None
+        self._stderr = process.stderr
+        self.text = ""
+
+    def run(self) -> None:
+        with self._stderr:
+            self.text = self._stderr.read()
+
+
 @dataclass
 class Daemon:
     """One `convmem serve`; start() waits for the line it prints when it listens."""
@@ -31,6 +47,7 @@ class Daemon:
     process: subprocess.Popen[str] | None = None
     line: str = ""
     clients: list["RawClient"] = field(default_factory=list)
+    _journal: Journal = field(init=False)
 
     def start(self) -> "Daemon":
         command = [sys.executable, "-m", "convmem", "serve", "--data-dir", str(self.data_dir)]
@@ -42,6 +59,9 @@ class Daemon:
             env={"PATH": os.environ["PATH"], "PYTHONPATH": os.getcwd(), **self.environment},
         )
         assert self.process.stdout is not None
+        # Read all the time, as whoever runs a daemon does: its journal may be long.
+        self._journal = Journal(self.process)
+        self._journal.start()
         self.line = self.process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp", self.line)
         assert found, self.line + self.finish()[1]
@@ -70,8 +90,11 @@ class Daemon:
     def finish(self) -> tuple[int, str]:
         """Wait for its end; return exit status and what it wrote to stderr."""
         assert self.process is not None
-        _, journal = self.process.communicate(timeout=STOP_S)
-        return self.process.returncode, journal
+        status = self.process.wait(timeout=STOP_S)
+        self._journal.join(STOP_S)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return status, self._journal.text
 
     def stop(self) -> tuple[int, str]:
         """End it in order; return exit status and what it wrote to stderr."""
@@ -88,6 +111,7 @@ def daemon(data_dir: Path, *arguments: str, environment: Mapping[str, str] | Non
     finally:
         if running.process is not None and running.process.poll() is None:
             running.kill()
+        running.finish()
         for client in running.clients:
             client.http.close()
 
@@ -154,6 +178,24 @@ class RawClient:
             if not page.get("next_cursor"):
                 return messages
             cursor = {"cursor": page["next_cursor"]}
+
+
+def exchange(port: int, *parts: bytes) -> tuple[int, dict[bytes, bytes], bytes]:
+    """Send bytes as they are and read until the other end closes: status, headers by lower-case name, body."""
+    with socket.create_connection(("127.0.0.1", port), timeout=STOP_S) as connection:
+        for part in parts:
+            connection.sendall(part)
+        answer = connection.makefile("rb").read()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    first, *lines = head.split(b"\r\n")
+    headers = dict(line.lower().split(b": ", 1) for line in lines)
+    return int(first.split()[1]), headers, body
+
+
+def posting(body: bytes, *lines: bytes, path: str = "/mcp") -> bytes:
+    """A POST with these header lines behind its own; the connection ends with the answer."""
+    own = [f"POST {path} HTTP/1.1".encode(), b"content-type: application/json", b"connection: close"]
+    return b"\r\n".join([*own, b"content-length: %d" % len(body), *lines, b"", body])
 
 
 def wait_until_listening(port: int) -> None:

@@ -1,21 +1,45 @@
-"""docs/tools.md, written from the tools themselves: what clients are shown is what people read."""
+"""docs/tools.md and docs/limits.md, written from the code: what clients are shown is what people read."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from convmem import limits
 from convmem.catalog import Catalog
 from convmem.domain import Tool
 
-HEAD = """# Tools
+UNITS = {"KIB", "MIB"}
+ABBREVIATIONS = {"JSON": "JSON", "MS": "ms", "S": "s", "ID": "id", "INT64": "int64", "STDIO": "stdio"}
+TOOLS_HEAD = """# Tools
 
 Written from the tools themselves; a test holds them equal. Every argument that is not required may be left out, and
 one that is not listed is refused. Times are milliseconds since 1970 in UTC; ids, cursors and sequences are strings.
 """
 
 
-def written(catalog: Catalog) -> str:
-    """The whole page."""
-    parts = [HEAD, *_profiles(catalog)]
+LIMITS_HEAD = """# Limits
+
+Every bound, written from the code; a test holds them equal. `max` and `min` are inclusive, sizes of text are bytes of
+UTF-8. At a bound a request is refused or an answer is cut by rule; nothing grows.
+
+| bound | value |
+|---|---:|
+"""
+
+
+def limits_page() -> str:
+    """The whole page of bounds."""
+    bounds = {name: value for name, value in vars(limits).items() if name.isupper() and name not in UNITS}
+    return LIMITS_HEAD + "".join(f"| {_words(name)} | {value:,} |\n" for name, value in bounds.items())
+
+
+def _words(name: str) -> str:
+    """CONTENT_BYTES_MAX as people read it."""
+    return " ".join(ABBREVIATIONS.get(word, word.lower()) for word in name.split("_"))
+
+
+def tools_page(catalog: Catalog) -> str:
+    """The whole page of tools."""
+    parts = [TOOLS_HEAD, *_profiles(catalog)]
     for name, tool in catalog.tools.items():
         parts += [
             f"\n## {name}\n",

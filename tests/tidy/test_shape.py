@@ -1,0 +1,195 @@
+"""The shape of the code, checked like any other behaviour: who may import whom, what a module and a function may be."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.support.source import (
+    MADE_BY_TOOLS,
+    PACKAGE,
+    REPOSITORY,
+    TESTS,
+    modules,
+    named,
+    own_imports,
+    part,
+    texts,
+    tree,
+)
+
+MODULE_LINES_MAX = 300
+FUNCTION_LINES_MAX = 60
+
+# Who may import whom: a part, and the parts of convmem it may name. Read downwards: nothing looks up.
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "limits": set(),
+    "clock": set(),
+    "text": set(),
+    "files": set(),
+    "strict_json": {"limits"},
+    "domain": {"errors", "limits", "strict_json"},
+    "store": {"errors", "limits", "domain", "clock", "files"},
+    "messages": {"errors", "limits", "text", "strict_json", "domain"},
+    "catalog": {"errors", "limits", "domain", "strict_json"},
+    "transport": {"errors", "limits", "domain", "catalog", "strict_json"},
+    "addresses": set(),
+    "config": {"errors", "limits", "files", "addresses"},
+    "engine": {"errors", "limits", "clock", "files", "domain", "store"},
+    "daemon": {
+        *("errors", "limits", "clock", "text", "files", "strict_json", "domain", "store", "messages", "catalog"),
+        *("transport", "config", "addresses", "engine"),
+    },
+    "cli": {"daemon", "config", "errors", "store"},
+    "__main__": {"cli"},
+}
+# A part that stands in two files.
+SAME_PART = {"access": "engine"}
+# Of the store the command line knows what works on files alone, beside or without a daemon.
+CLI_MAY_IMPORT_OF_STORE = {"check", "salvage", "recovery"}
+
+# The files that every domain has, and which of the others each may name.
+EVERY_DOMAIN: dict[str, set[str]] = {
+    "model": set(),
+    "inputs": {"model"},
+    "events": {"model"},
+    "queries": {"model"},
+    "decide": {"model", "inputs", "events", "queries"},
+    "projection": {"model", "events"},
+    "tools": {"model", "inputs", "queries", "search"},
+}
+# What a domain has beside them, and what its files may name of that.
+DOMAINS: dict[str, dict[str, set[str]]] = {
+    "messages": {
+        "check": set(),
+        "create": set(),
+        "matching": set(),
+        "fields": {"model"},
+        "inputs": {"fields"},
+        "replies": {"model"},
+        "sessions": {"inputs", "queries", "replies"},
+        "transfer": {"model", "inputs", "queries", "replies"},
+        "views": {"model", "inputs", "queries", "replies"},
+        "search": {"model", "inputs", "queries", "replies", "matching"},
+        "tools": {"sessions", "transfer", "views"},
+    },
+}
+
+# Modules that no test file mirrors, and why.
+WITHOUT_A_TEST_FILE = {
+    "access.py": "the engine's other half: tests/unit/test_engine.py",
+    "daemon.py": "real processes: tests/e2e/test_faults.py, test_restart.py and tests/unit/cli/test_serve.py",
+    "domain.py": "what a domain is: every domain's tests hold it",
+    "errors.py": "codes are contract: tests/contract/test_errors.py",
+    "limits.py": "numbers, whose relations are asserted where they stand",
+    "__main__.py": "one call; tests/e2e starts it as a process",
+}
+
+TOP_LEVEL = {"pyproject.toml", "README.md", "Dockerfile", "convmem", "contrib", "deploy", "tests"}
+NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "manager", "managers", "misc", "common", "core", "base"}
+
+MODULES = modules()
+EVERY_MODULE = [*MODULES, *modules(TESTS)]
+
+
+def whole_part(name: str) -> str:
+    return SAME_PART.get(name, name)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_a_module_imports_only_what_stands_below_it(path: Path):
+    if path == PACKAGE / "__init__.py":
+        assert not own_imports(path)
+        return
+    own = whole_part(part(path))
+    for name in own_imports(path):
+        if whole_part(name[0]) in {own, "__version__"}:
+            continue
+        assert whole_part(name[0]) in MAY_IMPORT[own], f"{named(path)} may not name convmem.{'.'.join(name)}"
+        if (own, name[0]) == ("cli", "store"):
+            assert name[1] in CLI_MAY_IMPORT_OF_STORE, f"{named(path)} may not name convmem.{'.'.join(name)}"
+
+
+def test_the_import_table_names_the_parts_that_exist_and_no_other():
+    parts = {whole_part(part(path)) for path in MODULES} - {"__init__"}
+    assert set(MAY_IMPORT) == parts
+    for own, others in MAY_IMPORT.items():
+        assert others < parts, own
+
+
+def test_the_import_table_has_no_circle():
+    done: set[str] = set()
+    while ready := {own for own, others in MAY_IMPORT.items() if own not in done and others <= done}:
+        done |= ready
+    assert done == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_inside_a_domain_a_file_names_only_files_below_it(domain: str):
+    for path in modules(PACKAGE / domain):
+        if path.name != "__init__.py":
+            below = EVERY_DOMAIN.get(path.stem, set()) | DOMAINS[domain].get(path.stem, set())
+            siblings = {own[1] for own in own_imports(path) if own[0] == domain}
+            assert siblings <= below, named(path)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_domains_look_alike(domain: str):
+    there = {path.stem for path in modules(PACKAGE / domain)} - {"__init__"}
+    assert set(EVERY_DOMAIN) <= there
+    assert there == set(EVERY_DOMAIN) | set(DOMAINS[domain])
+
+
+@pytest.mark.parametrize("path", EVERY_MODULE, ids=named)
+def test_a_module_says_first_what_it_is_for(path: Path):
+    assert ast.get_docstring(tree(path)), f"{named(path)} has no docstring"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_a_module_stays_small_enough_to_be_read_at_once(path: Path):
+    lines = path.read_text(encoding="utf-8").count("\n")
+    assert lines <= MODULE_LINES_MAX, f"{named(path)}: {lines} lines"
+
+
+@pytest.mark.parametrize("path", EVERY_MODULE, ids=named)
+def test_a_function_fits_on_a_screen(path: Path):
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            lines = node.end_lineno - node.lineno + 1
+            assert lines <= FUNCTION_LINES_MAX, f"{named(path)}: {node.name} has {lines} lines"
+
+
+@pytest.mark.parametrize("path", EVERY_MODULE, ids=named)
+def test_a_name_says_what_is_inside(path: Path):
+    assert NAMES_THAT_SAY_NOTHING.isdisjoint({path.stem.removeprefix("test_"), path.parent.name})
+
+
+def test_the_unit_tests_mirror_the_package():
+    tested = {
+        (path.parent / path.name.removeprefix("test_")).relative_to(TESTS / "unit").as_posix()
+        for path in (TESTS / "unit").rglob("test_*.py")
+    }
+    there = {named(path) for path in MODULES if path.name != "__init__.py"}
+    without = there - tested
+    assert without <= set(WITHOUT_A_TEST_FILE), f"without a test file: {sorted(without - set(WITHOUT_A_TEST_FILE))}"
+    assert set(WITHOUT_A_TEST_FILE) <= without, "these have one by now"
+    assert tested <= there, f"test files without a module: {sorted(tested - there)}"
+
+
+def test_tests_are_no_package():
+    assert not list(TESTS.rglob("__init__.py"))
+
+
+def test_the_top_level_stays_as_it_is():
+    there = {path.name for path in REPOSITORY.iterdir()} - MADE_BY_TOOLS
+    assert {name for name in there if not name.startswith(".")} <= TOP_LEVEL
+    assert {name for name in there if name.startswith(".")} <= {".ci", ".gitignore", ".dockerignore"}
+
+
+def test_every_page_of_the_docs_is_named_somewhere():
+    pages = {path for path in (PACKAGE / "docs").iterdir() if path.is_file()}
+    others = {path: path.read_text(encoding="utf-8") for path in texts() if path.suffix in {".md", ".py"}}
+    for page in pages:
+        assert any(page.name in text for path, text in others.items() if path != page), f"nothing names {page.name}"

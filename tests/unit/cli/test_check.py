@@ -1,0 +1,35 @@
+"""cli/check: OK, or every violated invariant, and the status says which."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from convmem.cli import run
+from tests.support.commands import ran
+from tests.support.written import Written, damaged_copy
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_sound_store_is_ok_beside_its_daemon(written: Written, capsys: pytest.CaptureFixture[str]):
+    assert run(["check"], written.environment, Path("/")) == 0
+    assert capsys.readouterr().out == "OK\n"
+    assert run(["check", "--json"], written.environment, Path("/")) == 0
+    assert json.loads(capsys.readouterr().out) == {"violations": []}
+
+
+def test_damage_is_named_and_the_check_fails(written: Written, tmp_path: Path):
+    data_dir = damaged_copy(written.data_dir, tmp_path / "data")
+    before = {path.name: path.read_bytes() for path in data_dir.iterdir() if path.suffix != ".db-shm"}
+    done = ran("check", "--data-dir", str(data_dir))
+    assert done.returncode == 1
+    assert "damaged at byte" in done.stdout
+    after = {path.name: path.read_bytes() for path in data_dir.iterdir() if path.name in before}
+    assert after == before, "a check changes nothing"
+
+
+def test_where_there_is_no_store_there_is_nothing_to_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert run(["check", "--data-dir", str(tmp_path)], {}, tmp_path) == 1
+    assert "there is no store in" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,137 @@
+"""files: the door to the disk, on a real disk: private, positioned, counted, locked."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from convmem import files
+from convmem.files import RealFiles
+from tests.support.source import REPOSITORY
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> RealFiles:
+    made = RealFiles(tmp_path / "a" / "b")
+    made.prepare()
+    return made
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_directory_and_files_are_for_the_owner_alone(disk: RealFiles):
+    disk.open("log").close()
+    assert mode(disk.root) == 0o700
+    assert mode(disk.path("log")) == 0o600
+
+
+def test_preparing_leaves_nothing_behind_and_may_be_repeated(disk: RealFiles):
+    disk.prepare()
+    assert disk.names() == []
+
+
+def test_preparing_refuses_what_is_no_directory(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        RealFiles(tmp_path / "file").prepare()
+
+
+def test_bytes_stand_where_they_were_put(disk: RealFiles):
+    file = disk.open("log")
+    file.write(0, b"one")
+    file.write(3, b"two")
+    file.write(1, b"N")
+    assert (file.size(), file.read(0, 100), file.read(3, 2), file.read(6, 1)) == (6, b"oNetwo", b"tw", b"")
+    file.truncate(2)
+    assert file.read(0, 100) == b"oN"
+    file.close()
+
+
+def test_what_is_written_and_flushed_is_counted_and_reading_is_not(disk: RealFiles):
+    file = disk.open("log")
+    before = disk.counters.flushes
+    file.write(0, b"12345")
+    file.sync()
+    file.read(0, 5)
+    assert (disk.counters.writes, disk.counters.bytes, disk.counters.flushes - before) == (1, 5, 1)
+    file.close()
+    disk.open("log").close()
+    assert disk.counters.flushes - before == 1, "only a new name costs a flush of the directory"
+
+
+def test_a_file_without_a_name_is_noticed(disk: RealFiles):
+    file = disk.open("log")
+    assert file.is_linked()
+    disk.remove("log")
+    assert not file.is_linked()
+    file.close()
+
+
+def test_opening_to_read_makes_nothing_and_takes_no_write(disk: RealFiles):
+    with pytest.raises(FileNotFoundError):
+        disk.open_to_read("log")
+    disk.open("log").close()
+    file = disk.open_to_read("log")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file.write(0, b"x")
+    file.close()
+
+
+def test_a_missing_file_has_no_size_and_can_be_removed(disk: RealFiles):
+    assert (disk.exists("log"), disk.size("log")) == (False, 0)
+    disk.remove("log")
+    files.remove(disk.path("log"))
+
+
+@pytest.mark.slow
+def test_a_lock_keeps_other_processes_out_until_its_holder_ends(disk: RealFiles):
+    path = disk.path("store.lock")
+    program = f"from convmem import files; from pathlib import Path; print(files.lock(Path({str(path)!r})) is None)"
+
+    def is_taken() -> bool:
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True
+        )
+        return done.stdout == "True\n"
+
+    held = files.lock(path)
+    assert held is not None
+    held.tell("a longer text than the next one")
+    held.tell("pid 7")
+    assert files.read_text(path, bytes_max=100) == b"pid 7"
+    assert is_taken()
+    held.close()
+    assert not is_taken()
+    assert not is_taken(), "a process that ended holds nothing, though its file is there"
+
+
+def test_a_small_file_is_read_up_to_its_bound(tmp_path: Path):
+    (tmp_path / "token").write_bytes(b"0123456789")
+    assert files.read_text(tmp_path / "token", bytes_max=4) == b"0123"
+    assert files.read_text(tmp_path / "none", bytes_max=4) is None
+    assert files.read_text(tmp_path / "token" / "below", bytes_max=4) is None
+    with pytest.raises(IsADirectoryError):
+        files.read_text(tmp_path, bytes_max=4)
+
+
+def test_what_others_make_inside_the_block_is_private(tmp_path: Path):
+    before = os.umask(0o022)
+    try:
+        with files.private_files():
+            (tmp_path / "inside").touch()
+        (tmp_path / "outside").touch()
+    finally:
+        os.umask(before)
+    assert (mode(tmp_path / "inside"), mode(tmp_path / "outside")) == (0o600, 0o644)
+    files.make_private(tmp_path / "outside")
+    assert mode(tmp_path / "outside") == 0o600
+
+
+def test_the_boot_has_a_name_that_stays(monkeypatch: pytest.MonkeyPatch):
+    assert files.boot_id() == files.boot_id()
+    monkeypatch.setattr(files, "read_text", lambda *_, **__: None)
+    assert files.boot_id() == ""
