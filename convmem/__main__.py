@@ -27,6 +27,9 @@ def occupy_standard_streams() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDWR)) < STANDARD_STREAMS:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w", closefd=False))
 
 
 if __name__ == "__main__":

@@ -6,27 +6,26 @@ Bind first: `/healthz` answers while the log is recovered, a missing index is fo
 """
 
 import asyncio
+import functools
 import gc
-import json
 import logging
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from convmem import files, messages
+from convmem import files, holding
 from convmem.access import StoreAccess
-from convmem.catalog import Catalog
 from convmem.clock import SystemClock
 from convmem.config import Settings
 from convmem.domain import Domain, Origin
 from convmem.engine import Engine
-from convmem.errors import EXIT_STATUS, AddressUnusable, DataDirectoryUnusable, OperatorError, StoreLocked
-from convmem.limits import LOCK_TEXT_BYTES_MAX, STOP_MS_MAX
+from convmem.errors import EXIT_STATUS, DataDirectoryUnusable, OperatorError
+from convmem.limits import STOP_MS_MAX
 from convmem.store import check as store_check
 from convmem.store import log
 from convmem.store.sqlite import FileShelf, connect_to_read, name
@@ -34,10 +33,25 @@ from convmem.transport import http, loading
 from convmem.transport import stdio as stdio_transport
 from convmem.transport.gate import Settings as HTTPSettings
 
+if TYPE_CHECKING:
+    from convmem.catalog import Catalog
+
 JOURNAL = logging.getLogger("convmem")
-DOMAINS: tuple[Domain, ...] = (messages.DOMAIN,)
-LOCK = "store.lock"
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def domains() -> tuple[Domain, ...]:
+    """The parts of convmem, in the order of their tables. Imported here, since pydantic is slow to import."""
+    from convmem import messages
+
+    return (messages.DOMAIN,)
+
+
+def catalog() -> "Catalog":
+    """All tools of all domains."""
+    from convmem.catalog import Catalog
+
+    return Catalog(domains())
 
 
 def run(main: Coroutine[Any, Any, int]) -> int:
@@ -55,23 +69,26 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> int:
     Raises the OperatorError that refuses the start.
     """
     settings.refuse_unsafe_bind()
-    with held(settings) as (directory, holder), listening(settings) as (tcp, unix):
-        engine, catalog = Engine(directory, DOMAINS, SystemClock()), Catalog(DOMAINS)
-        server = http.Server(http.build(catalog, engine, _http_settings(settings)))
-        holder.tell(_lock_text(settings, tcp))
-        line = _line(settings, tcp, catalog)
-        return await _until_stopped(engine, [server.serve([tcp, *unix])], server.stop, lambda: announce(line))
+    with holding.held(settings) as (directory, holder), holding.listening(settings) as (tcp, unix):
+        engine, load_catalog = Engine(directory, domains, SystemClock()), functools.cache(catalog)
+        server = http.Server(http.build(load_catalog, engine, _http_settings(settings)))
+        holder.tell(holding.lock_text(settings, tcp))
+
+        async def tell() -> None:
+            announce(_line(settings, tcp, await asyncio.to_thread(load_catalog)))
+
+        return await _until_stopped(engine, [server.serve([tcp, *unix])], server.stop, tell)
 
 
 async def stdio(settings: Settings) -> int:
     """Serve MCP on stdin and stdout, and the local socket beside it, until EOF or a signal; return the exit status."""
     streams = stdio_transport.claim()
-    with held(settings) as (directory, holder), local_socket(settings) as unix:
-        engine, catalog = Engine(directory, DOMAINS, SystemClock()), Catalog(DOMAINS)
-        holder.tell(_lock_text(settings, None))
-        waiting = loading.Loading(loading.kernel(catalog, engine))
+    with holding.held(settings) as (directory, holder), holding.local_socket(settings) as unix:
+        engine, load_catalog = Engine(directory, domains, SystemClock()), functools.cache(catalog)
+        holder.tell(holding.lock_text(settings, None))
+        waiting = loading.Loading(loading.kernel(load_catalog, engine))
         speaker = stdio_transport.Stdio(waiting, settings.profile, streams)
-        server = http.Server(http.build(catalog, engine, _http_settings(settings)))
+        server = http.Server(http.build(load_catalog, engine, _http_settings(settings)))
 
         async def speak() -> None:
             async with asyncio.TaskGroup() as tasks:
@@ -82,11 +99,14 @@ async def stdio(settings: Settings) -> int:
             speaker.stop()
             server.stop()
 
-        return await _until_stopped(engine, [speak(), *([server.serve(unix)] if unix else [])], stop, lambda: None)
+        return await _until_stopped(engine, [speak(), *([server.serve(unix)] if unix else [])], stop)
 
 
 async def _until_stopped(
-    engine: Engine, parts: list[Coroutine[Any, Any, None]], stop: Callable[[], None], when_open: Callable[[], None]
+    engine: Engine,
+    parts: list[Coroutine[Any, Any, None]],
+    stop: Callable[[], None],
+    when_open: Callable[[], Awaitable[None]] | None = None,
 ) -> int:
     """Run the engine and the ways in until a signal, the end of a way in, or a failure; then stop all in order.
 
@@ -105,7 +125,8 @@ async def _until_stopped(
 
     async def tell() -> None:
         if await engine.opened():
-            when_open()
+            if when_open is not None:
+                await when_open()
             _freeze_garbage()
 
     with _signals(stopping):
@@ -125,17 +146,21 @@ async def _until_stopped(
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[tuple[Catalog, StoreAccess]]:
+async def opened(settings: Settings) -> AsyncIterator[tuple["Catalog", StoreAccess]]:
     """The store for one command of the command line, when nobody holds it. Raises the OperatorError that refuses it."""
-    with held(settings) as (directory, _):
-        engine = Engine(directory, DOMAINS, SystemClock())
-        async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(engine.run())
-            try:
-                yield Catalog(DOMAINS), engine.access(Origin("local", "cli"))
-            finally:
-                engine.stop()
-                await asyncio.wait([running])
+    with holding.held(settings) as (directory, _):
+        engine = Engine(directory, domains, SystemClock())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                running = tasks.create_task(engine.run())
+                try:
+                    yield catalog(), engine.access(Origin("local", "cli"))
+                finally:
+                    engine.stop()
+                    await asyncio.wait([running])
+        except ExceptionGroup as group:
+            # One thing went wrong, in the command or in the engine: it is told as it is.
+            raise group.exceptions[0] from None
 
 
 def check(settings: Settings) -> list[str]:
@@ -154,89 +179,12 @@ def check(settings: Settings) -> list[str]:
     try:
         # One look: what the daemon commits meanwhile is not seen.
         connection.execute("BEGIN")
-        return store_check.check(file, connection, DOMAINS, SystemClock())
+        return store_check.check(file, connection, domains(), SystemClock())
     except (apsw.CorruptError, apsw.NotADBError) as error:
         return [f"the index is damaged: {error}"]
     finally:
         connection.close()
         file.close()
-
-
-@contextmanager
-def held(settings: Settings) -> Iterator[tuple[files.RealFiles, files.HeldLock]]:
-    """The data directory, made if missing, and its lock. DataDirectoryUnusable, StoreLocked."""
-    directory = files.RealFiles(settings.data_dir)
-    try:
-        directory.prepare()
-        lock = files.lock(directory.path(LOCK))
-    except OSError as error:
-        raise DataDirectoryUnusable(
-            f"uid {os.getuid()} cannot use {error.filename or settings.data_dir} ({error.strerror}): "
-            f"give it to this user (chown -R {os.getuid()} {settings.data_dir}) or choose another --data-dir",
-            path=str(settings.data_dir),
-            uid=os.getuid(),
-        ) from None
-    if lock is None:
-        text = files.read_text(directory.path(LOCK), bytes_max=LOCK_TEXT_BYTES_MAX) or b""
-        holder = text.decode(errors="replace").strip() or "a process that did not name itself"
-        raise StoreLocked(f"{settings.data_dir} is held by {holder}", holder=holder)
-    try:
-        yield directory, lock
-    finally:
-        lock.close()
-
-
-def _lock_text(settings: Settings, tcp: socket.socket | None) -> str:
-    """What store.lock says of its holder: pid, URL, local socket."""
-    text: dict[str, Any] = {"pid": os.getpid()}
-    if tcp is not None:
-        text["url"] = _url(tcp)
-    if settings.socket is not None:
-        text["socket"] = str(settings.socket)
-    return json.dumps(text)
-
-
-@contextmanager
-def listening(settings: Settings) -> Iterator[tuple[socket.socket, list[socket.socket]]]:
-    """The TCP socket and, where Unix sockets are to be had, the local one. AddressUnusable."""
-    host, port = settings.bind.host, settings.bind.port
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        tcp = socket.create_server((host, port), family=family, backlog=1024)
-    except OSError as error:
-        raise AddressUnusable(
-            f"cannot listen on {settings.bind} ({error.strerror}): choose another with --bind",
-            address=str(settings.bind),
-        ) from None
-    with tcp, local_socket(settings) as unix:
-        yield tcp, unix
-
-
-@contextmanager
-def local_socket(settings: Settings) -> Iterator[list[socket.socket]]:
-    """convmem.sock (0600), listening; a leftover is removed first, since the lock is held. Empty without a path for
-    it.
-    """
-    if settings.socket is None:
-        yield []
-        return
-    files.remove(settings.socket)
-    with socket.socket(socket.AF_UNIX) as unix:
-        try:
-            with files.private_files():
-                unix.bind(str(settings.socket))
-            files.make_private(settings.socket)
-        except OSError as error:
-            raise DataDirectoryUnusable(
-                f"cannot make the local socket {settings.socket} ({error.strerror})",
-                path=str(settings.socket),
-                uid=os.getuid(),
-            ) from None
-        unix.listen(1024)
-        try:
-            yield [unix]
-        finally:
-            files.remove(settings.socket)
 
 
 def _http_settings(settings: Settings) -> HTTPSettings:
@@ -276,15 +224,10 @@ def _freeze_garbage() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def _url(tcp: socket.socket) -> str:
-    host, port = tcp.getsockname()[:2]
-    return f"http://[{host}]:{port}/mcp" if ":" in host else f"http://{host}:{port}/mcp"
-
-
-def _line(settings: Settings, tcp: socket.socket, catalog: Catalog) -> str:
+def _line(settings: Settings, tcp: socket.socket, catalog: "Catalog") -> str:
     guard = "bearer token required" if settings.http_token else "no token, loopback only"
     hosts = ", ".join(
         ["loopback names", *settings.allowed_hosts] if settings.bind.is_loopback else settings.allowed_hosts
     )
     tools = f"{len(catalog.profiles[settings.profile])} tools ({settings.profile})"
-    return f"convmem: {_url(tcp)}; {guard}; Host: {hosts or 'any'}; data in {settings.data_dir}; {tools}"
+    return f"convmem: {holding.url_of(tcp)}; {guard}; Host: {hosts or 'any'}; data in {settings.data_dir}; {tools}"

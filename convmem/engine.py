@@ -10,7 +10,7 @@ with the daemon just works, and one that meets a long fold is not left hanging. 
 import asyncio
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal
@@ -56,10 +56,11 @@ class Folded:
 class Engine:
     """One store, its writer and its readers. Everything but run() is called on the event loop's thread."""
 
-    def __init__(self, files: RealFiles, domains: Sequence[Domain], clock: Clock) -> None:
+    def __init__(self, files: RealFiles, load_domains: Callable[[], Sequence[Domain]], clock: Clock) -> None:
+        """Hold nothing yet. `load_domains` is run in a thread when the store is opened: it may take a while."""
         self._files = files
         self._shelf = sqlite.FileShelf(files)
-        self._domains = domains
+        self._load_domains = load_domains
         self.clock = clock
         self._started_ms = clock.monotonic_ms()
         self._phase = Phase.OPENING
@@ -110,7 +111,7 @@ class Engine:
                 self._close(store)
 
     def _open(self) -> Store:
-        store, self._report = opening.open_store(self._files, self._shelf, self._domains, self.clock)
+        store, self._report = opening.open_store(self._files, self._shelf, self._load_domains(), self.clock)
         return store
 
     def _fold(self, store: Store) -> None:

@@ -197,7 +197,7 @@ def lock(path: Path) -> HeldLock | None:
 
 
 def read_text(path: Path, *, bytes_max: int) -> bytes | None:
-    """Return the first `bytes_max` bytes of a small file (settings, token, lock text); None if there is no such file."""
+    """Return the first `bytes_max` bytes of a small file (settings, token, lock text); None if it is not there."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):

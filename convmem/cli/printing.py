@@ -21,7 +21,7 @@ def print_json(facts: Mapping[str, Any]) -> None:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Rows for people on a terminal, without colours and without cuts in a pipe."""
     shown = [[visible(field) for field in row] for row in rows]
-    if not (sys.stdout and sys.stdout.isatty()):
+    if not sys.stdout.isatty():
         for row in shown:
             _print("\t".join(row))
         return

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from convmem.domain import AsWhole
 from convmem.errors import ContentTooLarge
+from convmem.inputs import AsWhole
 from convmem.limits import (
     CONTENT_BYTES_MAX,
     CONTENT_SLICE_BYTES_MAX,

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 import msgspec
 from pydantic import Field, WithJsonSchema, model_validator
 
-from convmem.domain import FromJSON, Input, Whole
 from convmem.errors import Invalid
+from convmem.inputs import FromJSON, Input, Whole
 from convmem.limits import (
     CONTENT_SLICE_BYTES_DEFAULT,
     CONTENT_SLICE_BYTES_MAX,

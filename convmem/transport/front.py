@@ -11,17 +11,19 @@ every connection for its end would cost more than the reads that it could save.
 import asyncio
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.types import Receive, Scope, Send
 
-from convmem.catalog import Catalog
 from convmem.domain import Origin
 from convmem.limits import BODY_BYTES_MAX
 from convmem.transport import jsonrpc
 from convmem.transport.guard import NOT_THERE, Refusal, refuse
 from convmem.transport.loading import Loading
 from convmem.transport.origins import label
+
+if TYPE_CHECKING:
+    from convmem.transport.protocol import Kernel
 
 JSON = (b"content-type", b"application/json")
 EVENT_STREAM = [
@@ -48,9 +50,7 @@ class Accepts(NamedTuple):
 class Front:
     """ASGI endpoint; the guard has let the request through before."""
 
-    def __init__(self, catalog: Catalog, loading: Loading, default_profile: str) -> None:
-        assert default_profile in catalog.profiles, default_profile
-        self._profiles = catalog.profiles
+    def __init__(self, loading: Loading, default_profile: str) -> None:
         self._loading = loading
         self._default_profile = default_profile
 
@@ -58,7 +58,9 @@ class Front:
         profile = scope["path_params"].get("profile", self._default_profile)
         headers = folded(scope["headers"])
         accepts = accepted(headers.get(b"accept", b"*/*"))
-        body = self._refusal(profile, scope["method"], headers, accepts) or await read_body(headers, receive)
+        kernel = self._loading.kernel or await self._loading.wait()
+        refusal = _refusal(profile in kernel.profiles, scope["method"], headers, accepts)
+        body = refusal or await read_body(headers, receive)
         if body is None:
             return
         if isinstance(body, Refusal):
@@ -70,26 +72,16 @@ class Front:
             await respond(send, refused.status, jsonrpc.error(refused))
             return
         if isinstance(message, jsonrpc.Request):
-            await self._answer(message, profile, headers, accepts, scope, send)
+            await self._answer(message, kernel, profile, headers, accepts, scope, send)
         else:
             # Nothing is kept between requests that a notification could change, and we never ask anything.
             await send({"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
             await send({"type": "http.response.body", "body": b""})
 
-    def _refusal(self, profile: str, method: str, headers: Mapping[bytes, bytes], accepts: Accepts) -> Refusal | None:
-        if profile not in self._profiles:
-            return NOT_THERE
-        if method != "POST":
-            return ONLY_POST
-        if not any(accepts):
-            return NOT_ACCEPTABLE
-        content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        encoding = headers.get(b"content-encoding", b"identity").strip().lower()
-        return None if content_type == b"application/json" and encoding == b"identity" else NOT_JSON
-
     async def _answer(
         self,
         request: jsonrpc.Request,
+        kernel: "Kernel",
         profile: str,
         headers: Mapping[bytes, bytes],
         accepts: Accepts,
@@ -97,7 +89,6 @@ class Front:
         send: Send,
     ) -> None:
         scope["request_id"] = request.id  # for the handler of faults
-        kernel = self._loading.kernel or await self._loading.wait()
         reply = Reply(send, accepts)
         token = jsonrpc.progress_token(request.params) if accepts.stream else None
         reporter = None if token is None else jsonrpc.Reporter(token, reply.event)
@@ -113,6 +104,18 @@ class Front:
         if reporter:
             reporter.end()
         await reply.end(status, text)
+
+
+def _refusal(is_profile: bool, method: str, headers: Mapping[bytes, bytes], accepts: Accepts) -> Refusal | None:
+    if not is_profile:
+        return NOT_THERE
+    if method != "POST":
+        return ONLY_POST
+    if not any(accepts):
+        return NOT_ACCEPTABLE
+    content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    encoding = headers.get(b"content-encoding", b"identity").strip().lower()
+    return None if content_type == b"application/json" and encoding == b"identity" else NOT_JSON
 
 
 class Reply:

@@ -20,7 +20,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from convmem.catalog import Catalog
 from convmem.limits import KEEP_ALIVE_S, STOP_GRACE_S
 from convmem.transport import jsonrpc, loading
 from convmem.transport.front import Front
@@ -29,6 +28,7 @@ from convmem.transport.guard import Guard
 from convmem.transport.wire import HeadBoundProtocol
 
 if TYPE_CHECKING:
+    from convmem.catalog import Catalog
     from convmem.transport.protocol import Kernel
 
 STATUS_CODES = {"ok": 200, "degraded": 200, "stopping": 503, "failed": 503}
@@ -36,11 +36,16 @@ CODES = {404: "NOT_FOUND", 405: "VALIDATION_ERROR"}
 
 
 def build(
-    catalog: Catalog, gate: Gate, settings: Settings, load_protocol: "Callable[[], Kernel] | None" = None
+    load_catalog: "Callable[[], Catalog]",
+    gate: Gate,
+    settings: Settings,
+    load_protocol: "Callable[[], Kernel] | None" = None,
 ) -> Starlette:
-    """Return the application. `load_protocol` imports the SDK and is run in a thread once the application starts."""
-    waiting = loading.Loading(load_protocol or loading.kernel(catalog, gate))
-    front = Front(catalog, waiting, settings.default_profile)
+    """Return the application. `load_catalog` and `load_protocol` (which imports the SDK) are run in a thread once the
+    application starts.
+    """
+    waiting = loading.Loading(load_protocol or loading.kernel(load_catalog, gate))
+    front = Front(waiting, settings.default_profile)
 
     async def healthz(_: Request) -> Response:
         status = gate.status()

@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from convmem.catalog import Catalog
 from convmem.transport.gate import Gate
 
 if TYPE_CHECKING:
+    from convmem.catalog import Catalog
     from convmem.transport.protocol import Kernel
 
 
@@ -36,12 +36,12 @@ class Loading:
         return self.kernel
 
 
-def kernel(catalog: Catalog, gate: Gate) -> "Callable[[], Kernel]":
-    """Return a function that imports the SDK and makes the kernel; it blocks for about half a second."""
+def kernel(load_catalog: "Callable[[], Catalog]", gate: Gate) -> "Callable[[], Kernel]":
+    """Return a function that makes the catalog, imports the SDK and makes the kernel; it takes about half a second."""
 
     def load() -> "Kernel":
         from convmem.transport.protocol import Kernel
 
-        return Kernel(catalog, gate)
+        return Kernel(load_catalog(), gate)
 
     return load

@@ -85,6 +85,7 @@ class Kernel:
 
     def __init__(self, catalog: Catalog, gate: Gate) -> None:
         self._catalog = catalog
+        self.profiles = catalog.profiles
         self._gate = gate
         self._servers = {profile: self._server(tools) for profile, tools in catalog.profiles.items()}
         self._lists: dict[tuple[str, str], msgspec.Raw] = {}

@@ -22,6 +22,11 @@ class HeadBoundProtocol(HttpToolsProtocol):
     is_in_head = True
     has_completed = False
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        # uvicorn takes the timer back only at an orderly end: a connection that was reset would be kept until it fires.
+        self._unset_keepalive_if_required()
+
     def on_headers_complete(self) -> None:
         self.is_in_head = False
         super().on_headers_complete()

@@ -53,7 +53,8 @@ def sdk() -> Any:
 def ours() -> Any:
     """convmem's own front, guard and catalog around a tool that does nothing else."""
     from convmem.catalog import Catalog
-    from convmem.domain import Access, Answer, Domain, Input, Origin, Tool
+    from convmem.domain import Access, Answer, Domain, Origin, Tool
+    from convmem.inputs import Input
     from convmem.transport import http
     from convmem.transport.gate import Settings
 
@@ -76,7 +77,7 @@ def ours() -> Any:
 
     domain = Domain(name="echo", create="", deciders={}, appliers={}, tools=(tool,))
     profiles: Mapping[str, tuple[str, ...]] = {"core": ("echo",)}
-    return http.build(Catalog([domain], profiles), Gate(), Settings())
+    return http.build(lambda: Catalog([domain], profiles), Gate(), Settings())
 
 
 def main(kind: str, port: int) -> None:

@@ -55,7 +55,7 @@ def serve(kind: str, listener: socket.socket) -> None:
         if kind == "bare":
             application = Starlette(routes=[Route("/bare", bare, methods=["POST"])])
         else:
-            application = http.build(toy_catalog(), Toy(), Settings(default_profile="messages"))
+            application = http.build(toy_catalog, Toy(), Settings(default_profile="messages"))
         await http.Server(application).serve(sockets=[listener])
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

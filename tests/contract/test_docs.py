@@ -12,14 +12,14 @@ from convmem.addresses import parse
 from convmem.catalog import Catalog
 from convmem.cli import app
 from convmem.config import SETTINGS
-from convmem.daemon import DOMAINS
+from convmem.daemon import domains
 from convmem.errors import EXIT_STATUS
 from tests.support import written_pages
 from tests.support.pages import DOCS, README, blocks, every_page, page, section, table
 from tests.support.source import PACKAGE, REPOSITORY, modules, tree
 
 VERBS = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
-CATALOG = Catalog(DOMAINS)
+CATALOG = Catalog(domains())
 
 
 def set_up_commands() -> list[str]:

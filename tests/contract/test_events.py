@@ -11,13 +11,13 @@ from typing import Any, Union
 import msgspec
 import pytest
 
-from convmem.daemon import DOMAINS
+from convmem.daemon import domains
 from convmem.domain import Event, Origin, Place
 from tests.support.folded import empty_index
 
 EVENTS = Path(__file__).parent / "events"
 KINDS: dict[str, type[Event]] = {
-    str(kind.__struct_config__.tag): kind for domain in DOMAINS for kind in domain.appliers
+    str(kind.__struct_config__.tag): kind for domain in domains() for kind in domain.appliers
 }
 DECODER: Any = msgspec.msgpack.Decoder(Union[tuple(KINDS.values())])  # noqa: UP007 - made at run time
 GOLDEN = [
@@ -61,7 +61,7 @@ def test_a_field_that_not_every_golden_line_has_has_a_default(tag: str):
 
 
 def test_golden_lines_of_messages_can_be_applied():
-    (messages,) = (domain for domain in DOMAINS if domain.name == "messages")
+    (messages,) = (domain for domain in domains() if domain.name == "messages")
     connection = empty_index()
     place = Place(1, 1, Origin("local", "test"))
     seen: set[str] = set()

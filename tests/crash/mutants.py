@@ -1,7 +1,7 @@
 """Faults put into store/ on purpose; each must be noticed by some test: python -m tests.crash.mutants
 
-Run by hand before a release. Each mutant is one change to a copy of the tree, and the tests of the store run against it;
-a mutant that survives is a promise that no test holds.
+Run by hand before a release. Each mutant is one change to a copy of the tree, and the tests of the store run against
+it; a mutant that survives is a promise that no test holds.
 """
 
 import shutil

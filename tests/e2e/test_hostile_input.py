@@ -1,4 +1,4 @@
-"""Input that broke others, against a real daemon: it is kept exactly or refused by rule, and the next call is served."""
+"""Input that broke others, against a real daemon: kept exactly or refused by rule, and the next call is served."""
 
 import json
 import os
@@ -6,19 +6,20 @@ import random
 import re
 import select
 import socket
+import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
 
 from convmem.limits import BODY_BYTES_MAX, CONTENT_BYTES_MAX, REPLY_BYTES_DEFAULT, REPLY_BYTES_MAX
-from tests.support.daemons import Daemon, RawClient, Refused, daemon, exchange, posting
+from tests.support.daemons import Daemon, RawClient, Refused, complaints, daemon, exchange, posting
 from tests.support.malformed import MALFORMED, PING
 from tests.support.source import REPOSITORY
 from tests.support.stdio_client import stdio, strictly, writing
@@ -33,22 +34,15 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     with daemon(tmp_path_factory.mktemp("hostile"), "--profile", "messages") as started:
         yield started
         assert started.client().call("get_system_health")["status"] == "ok"
-        checked(started.data_dir)
+        assert complaints(started.data_dir) == []
         status, journal = started.stop()
         assert status == 0
         assert "Traceback" not in journal
 
 
 @pytest.fixture
-def client(running: Daemon, request: pytest.FixtureRequest) -> RawClient:
+def client(running: Daemon) -> RawClient:
     return running.client()
-
-
-def checked(data_dir: Path) -> None:
-    """Log and index agree, as `convmem check` sees it beside the daemon."""
-    command = [sys.executable, "-m", "convmem", "check", "--data-dir", str(data_dir)]
-    done = subprocess.run(command, cwd=REPOSITORY, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
 
 def refused(client: RawClient, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -64,6 +58,18 @@ def found(client: RawClient, query: str, **more: Any) -> list[str]:
     return [result["message_id"] for result in client.call("search_messages", query=query, **more)["results"]]
 
 
+def exported(client: RawClient, written: dict[str, Any]) -> dict[str, Any]:
+    """The record of a message as the export shows it, one line without anything that could end it."""
+    cursor: dict[str, str] = {}
+    while True:
+        page = client.call("read_messages", view="export", limit=500, **cursor)
+        for line in page["lines"]:
+            assert not re.search("[\x00-\x1f\x7f-\x9f\u2028\u2029]", line)
+            if written["message_id"] in line:
+                return dict(json.loads(line))
+        cursor = {"cursor": page["next_cursor"]}
+
+
 # Text.
 
 
@@ -72,12 +78,7 @@ def test_text_behind_a_nul_is_kept_found_and_exported(client: RawClient):
     written = client.write(text, session_id="nul", metadata={"summary": "s\0t"})
     (message,) = client.history("nul")
     piece = client.call("read_messages", view="content", message_id=written["message_id"])
-    (line,) = (
-        line
-        for line in client.call("read_messages", view="export", limit=500)["lines"]
-        if written["message_id"] in line
-    )
-    assert message["content"] == piece["content"] == json.loads(line)["content"] == text
+    assert message["content"] == piece["content"] == exported(client, written)["content"] == text
     assert piece["total_bytes"] == 17
     for query in ("bcdef", "a\0b", "\0", "nul"):
         assert found(client, query, session_id="nul", match="exact") == [written["message_id"]], query
@@ -107,13 +108,7 @@ def test_line_separators_of_other_formats_stay_inside_their_message(client: RawC
     text = "a\u2028b\u2029c\u0085d\u001ce\u000bf\ufeffg"
     written = client.write(text, session_id="separators")
     assert client.history("separators")[0]["content"] == text
-    lines = [
-        line
-        for line in client.call("read_messages", view="export", limit=500)["lines"]
-        if written["message_id"] in line
-    ]
-    assert [json.loads(line)["content"] for line in lines] == [text]
-    assert not re.search("[\n\r\u2028\u2029\u001c\u000b]", lines[0])
+    assert exported(client, written)["content"] == text
 
 
 def test_folding_moves_no_range(client: RawClient):
@@ -217,9 +212,8 @@ def tools(client: RawClient) -> list[dict[str, Any]]:
 
 def test_every_tool_refuses_what_it_does_not_name(client: RawClient):
     for tool in tools(client):
-        error = refused(
-            client, tool["name"], **{"no_such": 1, **dict.fromkeys(tool["inputSchema"].get("required", []))}
-        )
+        needed = dict.fromkeys(tool["inputSchema"].get("required", []), "x")
+        error = refused(client, tool["name"], **needed, no_such=1)
         assert error["code"] == "VALIDATION_ERROR"
 
 
@@ -269,9 +263,8 @@ def places(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 def test_what_a_client_must_send_back_exactly_is_a_string_in_every_answer(client: RawClient):
     first = client.write("identifiers", session_id="identifiers", metadata={"tool_call_id": "7"})
     relation = {"relations": [{"type": "t", "message_id": first["message_id"]}]}
-    second = client.write(
-        "more", session_id="identifiers", metadata=relation | {"source_message_ids": [first["message_id"]]}
-    )
+    metadata = relation | {"source_message_ids": [first["message_id"]]}
+    second = client.write("more", session_id="identifiers", metadata=metadata)
     answers = [
         first,
         client.call("update_message", message_id=first["message_id"], content="identifiers 2"),
@@ -295,16 +288,13 @@ def test_what_a_client_must_send_back_exactly_is_a_string_in_every_answer(client
         for name, value in places(answers)
         if re.search(r"(^|_)(ids?|cursor|sequence|generation|from|to)$", name)
     ]
-    assert {"message_id", "session_id", "sequence", "next_cursor", "generation", "source_message_ids"} <= dict(
-        named
-    ).keys()
+    expected = {"message_id", "session_id", "sequence", "next_cursor", "generation", "source_message_ids"}
+    assert expected <= dict(named).keys()
     for name, value in named:
         assert isinstance(value, str) or (value is None and name == "next_cursor"), (name, value)
 
 
-@pytest.mark.parametrize(
-    "cursor", ["", "x", "0", "AAAA", "é", "a" * 1024, "a" * 1025, "../..", "' OR 1", "AAAAAAAAAAAAAAAA"]
-)
+@pytest.mark.parametrize("cursor", ["", "x", "0", "é", "A" * 16, "a" * 1024, "a" * 1025, "../..", "' OR 1", "=", "\n"])
 def test_a_cursor_of_somebody_elses_making_is_refused(client: RawClient, cursor: str):
     for view in ({"view": "history", "session_id": "s"}, {"view": "sessions"}, {"view": "export"}):
         assert refused(client, "read_messages", **view, cursor=cursor)["code"] in ("INVALID_CURSOR", "VALIDATION_ERROR")
@@ -316,18 +306,18 @@ def test_a_cursor_of_somebody_elses_making_is_refused(client: RawClient, cursor:
 def test_writes_side_by_side_are_all_there_and_of_two_changes_one_wins(running: Daemon):
     contended = running.client().write("0", session_id="contended")["message_id"]
     wins: list[int] = []
+    losses: list[tuple[str, bool]] = []
 
     def work(name: int) -> None:
         client = running.client()
         for number in range(20):
             client.write(f"{name} {number}", session_id="parallel")
             revision = client.history("contended")[0]["revision"]
+            change = {"content": f"{name} {number}", "expected_revision": revision}
             try:
-                change = {"content": f"{name} {number}", "expected_revision": revision}
                 wins.append(client.call("update_message", message_id=contended, **change)["revision"])
             except Refused as refusal:
-                assert refusal.code == "CONFLICT"
-                assert refusal.error["current_revision"] > revision
+                losses.append((refusal.code, refusal.error["current_revision"] > revision))
 
     with ThreadPoolExecutor(8) as threads:
         for outcome in [threads.submit(work, name) for name in range(8)]:
@@ -336,19 +326,23 @@ def test_writes_side_by_side_are_all_there_and_of_two_changes_one_wins(running: 
     written = [message["content"] for message in client.history("parallel")]
     assert sorted(written) == sorted(f"{name} {number}" for name in range(8) for number in range(20))
     assert sorted(wins) == list(range(2, len(wins) + 2))
+    assert losses == [("CONFLICT", True)] * (160 - len(wins))
     assert client.history("contended")[0]["revision"] == len(wins) + 1
 
 
 def keyed(number: int) -> bytes:
     """A write that may be repeated."""
-    arguments = {
-        "session_id": "vanishing",
-        "role": "user",
-        "content": f"number {number}",
-        "idempotency_key": f"v{number}",
-    }
+    arguments = {"session_id": "vanishing", "role": "user", "content": f"number {number}"}
+    arguments["idempotency_key"] = f"key {number}"
     params = {"name": "write_message", "arguments": arguments}
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+
+
+def reset(connection: socket.socket, after_s: float) -> None:
+    """Break a connection off, when the answer comes or a time is over."""
+    select.select([connection], [], [], after_s)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
 
 
 def test_a_caller_that_vanishes_at_any_moment_may_call_again_and_has_one_message(running: Daemon):
@@ -357,21 +351,17 @@ def test_a_caller_that_vanishes_at_any_moment_may_call_again_and_has_one_message
     for number in range(count):
         with socket.create_connection(("127.0.0.1", running.port)) as connection:
             connection.sendall(posting(keyed(number), LOCAL))
-            # Gone before, while or after the answer comes; half of the time with a reset.
-            select.select([connection], [], [], dice.random() * 0.004)
-            if dice.random() < 0.5:
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            # Gone before, while or after the answer comes.
+            reset(connection, after_s=dice.random() * 0.004)
     client = running.client()
-    receipts = [
-        strictly(
-            client.http.post(client.url, content=keyed(number), headers={"content-type": "application/json"}).content
-        )
+    answers = [
+        client.http.post(client.url, content=keyed(number), headers={"content-type": "application/json"}).json()
         for number in range(count)
     ]
-    ids = [receipt["result"]["structuredContent"]["message_id"] for receipt in receipts]
+    ids = [answer["result"]["structuredContent"]["message_id"] for answer in answers]
     history = {message["message_id"]: message["content"] for message in client.history("vanishing")}
     assert history == {message_id: f"number {number}" for number, message_id in enumerate(ids)}
-    checked(running.data_dir)
+    assert complaints(running.data_dir) == []
 
 
 # Sizes.
@@ -554,7 +544,7 @@ def test_a_token_is_compared_as_bytes(guarded: Daemon, line: bytes):
         assert TOKEN.encode() not in body
 
 
-@pytest.mark.parametrize("text", [b"", b"\n", b"\xef\xbb\xbf", b"  \t\n", b"a\nb\n", b"a b", b"  abc"])
+@pytest.mark.parametrize("text", [b"", b"\xef\xbb\xbf\n"])
 def test_a_token_that_cannot_be_meant_refuses_the_start(tmp_path: Path, text: bytes):
     (tmp_path / "token").write_bytes(text)
     command = [sys.executable, "-m", "convmem", "serve", "--data-dir", str(tmp_path / "d"), "--bind", "127.0.0.1:0"]
@@ -592,20 +582,26 @@ def filled(character: str, size_bytes: int) -> str:
     return character * (size_bytes // len(character.encode()))
 
 
+class Crowd(NamedTuple):
+    """A daemon with many messages; of most, all in one session, the ids in the order in which they were written."""
+
+    running: Daemon
+    message_ids: list[str]
+
+
 @pytest.fixture(scope="module")
-def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """5000 messages of 2 kB in all that grows when it is escaped, and one that is as large as one can be."""
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crowd]:
+    """5000 messages of 2 kB of all that grows when it is escaped."""
     data_dir = tmp_path_factory.mktemp("crowded")
     with stdio(data_dir) as client:
         for number in range(5000):
             character = CHARACTERS[number % len(CHARACTERS)]
             session_id = "s" if number < 4500 else filled(character, 250) + str(number % 100)
             client.send(writing(number, "common " + filled(character, 2000), session_id))
-        answers = client.rest()
-        assert [answer["result"]["isError"] for answer in answers] == [False] * 5000
+        answers = {answer["id"]: answer["result"]["structuredContent"] for answer in client.rest()}
         client.finish()
     with daemon(data_dir, "--profile", "messages") as started:
-        yield started
+        yield Crowd(started, [answers[number]["message_id"] for number in range(4500)])
         assert "Traceback" not in started.stop()[1]
 
 
@@ -631,9 +627,8 @@ def weighed(client: RawClient, tool: str, **arguments: Any) -> tuple[int, dict[s
     return len(answer.content) - envelope, result["structuredContent"]
 
 
-def test_no_answer_to_a_plain_question_is_larger_than_promised(crowded: Daemon):
-    client = crowded.client()
-    known = [message["message_id"] for message in client.history("s")[:64]]
+def test_no_answer_to_a_plain_question_is_larger_than_promised(crowded: Crowd):
+    client, known = crowded.running.client(), crowded.message_ids
     heavy = [
         client.write("common " + filled(character, 2000), session_id="heavy", metadata=laden(known, character))
         for character in CHARACTERS
@@ -645,9 +640,9 @@ def test_no_answer_to_a_plain_question_is_larger_than_promised(crowded: Daemon):
         *(("read_messages", {"view": view}) for view in ("sessions", "export")),
         *(
             ("read_messages", {"view": "history", "session_id": name})
-            for name in ("s", "heavy", filled('"', 250) + "2")
+            for name in ("s", "heavy", f"{filled('語', 250)}1")
         ),
-        *(("read_messages", {"view": view, "message_id": id}) for view in ("context", "content") for id in named),
+        *(("read_messages", {"view": view, "message_id": one}) for view in ("context", "content") for one in named),
         ("read_messages", {"view": "context", "message_id": known[0]}),
         *(("search_messages", {"query": query}) for query in ("common", *CHARACTERS, "common \x01 語")),
         ("get_system_health", {}),
@@ -661,16 +656,13 @@ def test_no_answer_to_a_plain_question_is_larger_than_promised(crowded: Daemon):
             assert facts["truncated"] is True, arguments
 
 
-def test_what_is_cut_never_stands_under_its_own_name(crowded: Daemon):
-    client = crowded.client()
+def test_what_is_cut_never_stands_under_its_own_name(crowded: Crowd):
+    client = crowded.running.client()
     text = filled("語", CONTENT_BYTES_MAX)
     written = client.write(text, session_id="one large")
-    for view in (
-        {"view": "history", "session_id": "one large"},
-        {"view": "context", "message_id": written["message_id"]},
-    ):
-        facts = client.call("read_messages", **view)
-        message = facts["target"] if "target" in facts else facts["messages"][0]
+    history = client.call("read_messages", view="history", session_id="one large")
+    context = client.call("read_messages", view="context", message_id=written["message_id"])
+    for message in (*history["messages"], context["target"]):
         assert "content" not in message
         assert message["total_bytes"] == len(text.encode())
         assert text.startswith(message["content_preview"])
@@ -678,18 +670,17 @@ def test_what_is_cut_never_stands_under_its_own_name(crowded: Daemon):
     assert (piece["eof"], piece["next_offset"]) == (False, len(piece["content"].encode()))
 
 
-def test_pages_put_together_are_the_whole(crowded: Daemon):
-    client = crowded.client()
-    whole = client.history("s")
-    for order in ("asc", "desc"):
+def test_pages_follow_each_other_without_a_gap_in_both_directions(crowded: Crowd):
+    client = crowded.running.client()
+    for order, expected in {"asc": crowded.message_ids, "desc": crowded.message_ids[::-1]}.items():
         seen: list[str] = []
         cursor: dict[str, str] = {}
         for _ in range(20):
             page = client.call("read_messages", view="history", session_id="s", order=order, **cursor)
             seen += [message["message_id"] for message in page["messages"]]
             cursor = {"cursor": page["next_cursor"]}
-        ids = [message["message_id"] for message in (whole if order == "asc" else whole[::-1])]
-        assert seen == ids[: len(seen)]
+        assert seen == expected[: len(seen)]
+        assert len(seen) > 20
 
 
 @pytest.mark.parametrize(
@@ -703,8 +694,8 @@ def test_pages_put_together_are_the_whole(crowded: Daemon):
     ],
     ids=str,
 )
-def test_an_answer_asked_for_keeps_to_its_ceiling(crowded: Daemon, arguments: dict[str, Any]):
-    size, facts = weighed(crowded.client(), "read_messages", **arguments)
+def test_an_answer_asked_for_keeps_to_its_ceiling(crowded: Crowd, arguments: dict[str, Any]):
+    size, facts = weighed(crowded.running.client(), "read_messages", **arguments)
     records = next(value for value in facts.values() if isinstance(value, list))
     assert records
     assert size <= max(arguments["max_bytes"], 40_000)
@@ -743,16 +734,17 @@ def test_thousands_who_come_and_go_leave_nothing_behind(guarded: Daemon):
             for number in range(count):
                 with socket.create_connection(("127.0.0.1", guarded.port)) as connection:
                     connection.sendall(request)
-                    # One in four does not even wait for the answer.
-                    if number % 4:
+                    if number % 2:
                         assert connection.recv(65_536).startswith(b"HTTP/1.1 %d " % status)
+                    else:
+                        reset(connection, after_s=0.001)
 
-    come(100)
+    come(300)
     rss_before, descriptors_before = resources(guarded)
     come(800)
-    guarded.client("messages", authorization=BEARER.split(b": ")[1].decode("latin-1")).call("get_system_health")
+    assert exchange(guarded.port, posting(PING, LOCAL, BEARER))[0] == 200
     rss_after, descriptors_after = resources(guarded)
-    assert rss_after - rss_before < 4 * 1024 * 1024
+    assert rss_after - rss_before < 6 * 1024 * 1024
     assert descriptors_after - descriptors_before < 16
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from convmem.clock import SystemClock
-from convmem.daemon import DOMAINS
+from convmem.daemon import domains
 from convmem.files import RealFiles
 from convmem.store.check import check
 from convmem.store.sqlite import connect_to_read
@@ -74,7 +74,7 @@ class Load(threading.Thread):
 
 def sound(data_dir: Path) -> list[str]:
     files = RealFiles(data_dir)
-    return check(files.open_to_read("convmem.log"), connect_to_read(data_dir / "index-1.db"), DOMAINS, SystemClock())
+    return check(files.open_to_read("convmem.log"), connect_to_read(data_dir / "index-1.db"), domains(), SystemClock())
 
 
 def test_kill_9_under_load_loses_nothing_acknowledged_and_the_old_clients_go_on(tmp_path: Path) -> None:

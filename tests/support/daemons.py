@@ -180,6 +180,14 @@ class RawClient:
             cursor = {"cursor": page["next_cursor"]}
 
 
+def complaints(data_dir: Path) -> list[str]:
+    """What `convmem check` finds wrong with a store, beside a running daemon or without one."""
+    from convmem import config
+    from convmem import daemon as composition
+
+    return composition.check(config.load({"data_dir": str(data_dir)}, {}, data_dir))
+
+
 def exchange(port: int, *parts: bytes) -> tuple[int, dict[bytes, bytes], bytes]:
     """Send bytes as they are and read until the other end closes: status, headers by lower-case name, body."""
     with socket.create_connection(("127.0.0.1", port), timeout=STOP_S) as connection:

@@ -13,8 +13,9 @@ import msgspec
 
 from convmem.catalog import checked
 from convmem.clock import Identifiers
-from convmem.domain import Command, Event, Input, Origin, Place, Stamp
+from convmem.domain import Command, Event, Origin, Place, Stamp
 from convmem.errors import CallerError
+from convmem.inputs import Input
 from convmem.messages import DOMAIN, tools
 from convmem.messages.events import MessageDeleted, MessageUpdated, MessageWritten
 from tests.support.manual_clock import ManualClock

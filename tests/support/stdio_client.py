@@ -31,7 +31,13 @@ def strictly(text: bytes) -> Any:
 class StdioClient:
     """One process; everything that it writes to stdout is kept in `lines`, without line ends."""
 
-    def __init__(self, data_dir: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        reads_journal: bool = True,
+    ) -> None:
         command = [sys.executable, "-W", "default", "-m", "convmem", "stdio", "--data-dir", str(data_dir), *arguments]
         self.process = subprocess.Popen(
             command,
@@ -41,12 +47,13 @@ class StdioClient:
             cwd=REPOSITORY,
             env={"PATH": os.environ["PATH"], **(environment or {})},
         )
+        self.data_dir = data_dir
         self.lines: list[bytes] = []
         self.journal = b""
         self._come: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._numbers = itertools.count(1)
         self._threads = [threading.Thread(target=read) for read in (self._read_answers, self._read_journal)]
-        for thread in self._threads:
+        for thread in self._threads if reads_journal else self._threads[:1]:
             thread.start()
 
     def _read_answers(self) -> None:
@@ -106,6 +113,8 @@ class StdioClient:
         """Wait for the end of the process; its exit status."""
         status = self.process.wait(END_S)
         for thread in self._threads:
+            if thread.ident is None:
+                thread.start()
             thread.join(END_S)
         return status
 
@@ -128,9 +137,9 @@ def writing(request_id: int | str, content: str, session_id: str = "s") -> bytes
 
 
 @contextmanager
-def stdio(data_dir: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[StdioClient]:
+def stdio(data_dir: Path, *arguments: str, **more: Any) -> Iterator[StdioClient]:
     """A process that runs inside the block and is gone behind it."""
-    client = StdioClient(data_dir, *arguments, environment=environment)
+    client = StdioClient(data_dir, *arguments, **more)
     try:
         yield client
     finally:

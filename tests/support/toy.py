@@ -12,8 +12,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from convmem import catalog
-from convmem.domain import Access, Answer, Domain, Input, Origin, Tool, Whole
+from convmem.domain import Access, Answer, Domain, Origin, Tool
 from convmem.errors import Busy, Conflict, StoreFailed
+from convmem.inputs import Input, Whole
 from convmem.transport.gate import Progress, Status
 
 

@@ -11,7 +11,7 @@ from tests.support.toy import Toy, toy_catalog
 
 async def main(streams: stdio.Streams) -> None:
     toy = Toy()
-    loading = Loading(kernel(toy_catalog(), toy))
+    loading = Loading(kernel(toy_catalog, toy))
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(loading.run())
         await stdio.Stdio(loading, "messages", streams).serve()

@@ -30,6 +30,7 @@ DOORS_BY_CALL = {
 NOT_THE_DISK = {
     ("transport/stdio.py", "os.write"): "stdout is the client, not the disk",
     ("__main__.py", "os.open"): "/dev/null in the place of a stream that is not there",
+    ("__main__.py", "os.fdopen"): "likewise",
 }
 # A module of others, and the modules of ours that may import it.
 DOORS_BY_IMPORT = {

@@ -9,8 +9,9 @@ from pydantic_core import PydanticKnownError
 
 from convmem import catalog
 from convmem.catalog import Catalog, plain_schema
-from convmem.domain import Answer, Domain, FromJSON, Input, Origin, Tool, Whole
+from convmem.domain import Answer, Domain, Origin, Tool
 from convmem.errors import Busy, CallerError, Conflict, ConvmemError, OperatorError, RetryError, StoreFailed
+from convmem.inputs import FromJSON, Input, Whole
 from tests.support.toy import DOMAIN, PROFILES, TOOLS, Nothing, Toy, toy_catalog
 
 

@@ -22,7 +22,7 @@ ORIGIN = Origin("laptop", "http", "tester/1")
 
 @asynccontextmanager
 async def running(directory: Path) -> AsyncIterator[Engine]:
-    engine = Engine(RealFiles(directory), [NOTEBOOK], SystemClock())
+    engine = Engine(RealFiles(directory), lambda: [NOTEBOOK], SystemClock())
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(engine.run())
         yield engine
@@ -86,7 +86,7 @@ async def test_a_damaged_log_refuses_the_start_with_file_and_offset(tmp_path: Pa
     await fill(tmp_path, 3)
     log = tmp_path / "convmem.log"
     log.write_bytes(log.read_bytes()[:-1])
-    engine = Engine(RealFiles(tmp_path), [NOTEBOOK], SystemClock())
+    engine = Engine(RealFiles(tmp_path), lambda: [NOTEBOOK], SystemClock())
     with pytest.raises(LogCorrupt) as refused:
         await engine.run()
     assert refused.value.details["file"] == "convmem.log"
@@ -106,7 +106,7 @@ async def test_the_scrub_finds_damage_in_old_frames_and_the_next_start_refuses(t
         assert engine.status() == "degraded"
         await engine.access(ORIGIN).write(Add(("still works",)))
     with pytest.raises(LogCorrupt):
-        await Engine(RealFiles(tmp_path), [NOTEBOOK], SystemClock()).run()
+        await Engine(RealFiles(tmp_path), lambda: [NOTEBOOK], SystemClock()).run()
 
 
 async def test_health_says_how_much_of_the_log_was_verified(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ async def test_an_index_found_damaged_while_reading_stops_the_engine_and_is_made
     def damaged(connection: apsw.Connection) -> None:
         raise apsw.CorruptError("database disk image is malformed")
 
-    engine = Engine(RealFiles(tmp_path), [NOTEBOOK], SystemClock())
+    engine = Engine(RealFiles(tmp_path), lambda: [NOTEBOOK], SystemClock())
     run = asyncio.ensure_future(engine.run())
     with pytest.raises(StoreFailed):
         await engine.access(ORIGIN).read(damaged)
@@ -138,7 +138,7 @@ async def test_an_index_found_damaged_while_reading_stops_the_engine_and_is_made
 
 
 async def test_a_log_removed_under_the_daemon_fails_the_next_write_and_is_not_made_again(tmp_path: Path) -> None:
-    engine = Engine(RealFiles(tmp_path), [NOTEBOOK], SystemClock())
+    engine = Engine(RealFiles(tmp_path), lambda: [NOTEBOOK], SystemClock())
     run = asyncio.ensure_future(engine.run())
     await engine.access(ORIGIN).write(Add(("a",)))
     (tmp_path / "convmem.log").unlink()
@@ -149,7 +149,7 @@ async def test_a_log_removed_under_the_daemon_fails_the_next_write_and_is_not_ma
         await run
     assert not (tmp_path / "convmem.log").exists()
     with pytest.raises(LogCorrupt):
-        await Engine(RealFiles(tmp_path), [NOTEBOOK], SystemClock()).run()
+        await Engine(RealFiles(tmp_path), lambda: [NOTEBOOK], SystemClock()).run()
 
 
 async def test_after_a_stop_calls_are_told_so(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ TOY = Toy()
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[httpx.Client]:
-    application = http.build(toy_catalog(), TOY, Settings(default_profile="messages"))
+    application = http.build(toy_catalog, TOY, Settings(default_profile="messages"))
     with (
         served_in_thread(application) as port,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,

@@ -24,7 +24,7 @@ BEARER = {"authorization": "Bearer geheim"}
 
 @pytest.fixture(scope="module")
 def port(unix: Path) -> Iterator[int]:
-    application = http.build(toy_catalog(), TOY, Settings(default_profile="core", token=b"geheim"))
+    application = http.build(toy_catalog, TOY, Settings(default_profile="core", token=b"geheim"))
     with served_in_thread(application, unix) as port:
         yield port
 
@@ -124,21 +124,16 @@ def test_the_local_socket_serves_the_same_paths_without_token_and_host(local: ht
     assert local.get("/nothing").status_code == 404
 
 
-def test_a_profile_that_is_not_there_cannot_be_the_default():
-    with pytest.raises(AssertionError, match="memory"):
-        http.build(toy_catalog(), Toy(), Settings(default_profile="memory"))
-
-
 @pytest.mark.slow
 async def test_health_answers_while_the_sdk_is_still_being_imported():
     toy, may_load = Toy(), threading.Event()
-    made = loading.kernel(toy_catalog(), toy)
+    made = loading.kernel(toy_catalog, toy)
 
     def load() -> Any:
         assert may_load.wait(5)
         return made()
 
-    application = http.build(toy_catalog(), toy, Settings(), load)
+    application = http.build(toy_catalog, toy, Settings(), load)
     async with (
         served(application) as (_, port),
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
@@ -154,7 +149,7 @@ async def test_health_answers_while_the_sdk_is_still_being_imported():
 @pytest.mark.slow
 async def test_a_stop_finishes_and_answers_what_is_in_hand_and_takes_nothing_more():
     toy = Toy()
-    application = http.build(toy_catalog(), toy, Settings(default_profile="messages"))
+    application = http.build(toy_catalog, toy, Settings(default_profile="messages"))
     before = signal.getsignal(signal.SIGTERM)
     async with (
         served(application) as (server, port),
@@ -177,7 +172,7 @@ async def test_a_stop_finishes_and_answers_what_is_in_hand_and_takes_nothing_mor
 @pytest.mark.slow
 async def test_a_client_that_goes_away_does_not_undo_its_write():
     toy = Toy()
-    application = http.build(toy_catalog(), toy, Settings(default_profile="messages"))
+    application = http.build(toy_catalog, toy, Settings(default_profile="messages"))
     body = msgspec.json.encode(call("toy_wait_write", {"name": "kept"}))
     async with served(application) as (server, port):
         _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -195,7 +190,7 @@ async def test_a_client_that_goes_away_does_not_undo_its_write():
 @pytest.mark.slow
 async def test_a_client_that_does_not_read_holds_up_nobodys_progress():
     toy = Toy()
-    application = http.build(toy_catalog(), toy, Settings(default_profile="messages"))
+    application = http.build(toy_catalog, toy, Settings(default_profile="messages"))
     body = msgspec.json.encode(call("toy_flood", progressToken="t"))
     async with served(application) as (_, port):
         _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)

@@ -16,7 +16,7 @@ from tests.support.waiting import PATIENCE_S
 
 async def test_who_needs_the_kernel_waits_and_the_loop_goes_on_meanwhile():
     may_load = threading.Event()
-    made = kernel(toy_catalog(), Toy())
+    made = kernel(toy_catalog, Toy())
 
     def load() -> object:
         assert may_load.wait(PATIENCE_S)
@@ -35,7 +35,7 @@ async def test_who_needs_the_kernel_waits_and_the_loop_goes_on_meanwhile():
 
 
 async def test_a_waiter_that_goes_away_stops_nothing():
-    loading = Loading(kernel(toy_catalog(), Toy()))
+    loading = Loading(kernel(toy_catalog, Toy()))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
             await loading.wait()

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with served_in_thread(http.build(toy_catalog(), TOY, Settings())) as port:
+    with served_in_thread(http.build(toy_catalog, TOY, Settings())) as port:
         yield f"http://127.0.0.1:{port}/mcp/messages"
 
 
@@ -82,8 +82,8 @@ async def test_the_official_client_hears_of_errors_of_the_protocol(server: Any, 
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_an_old_client_goes_on_after_a_restart(mode: str):
-    application = http.build(toy_catalog(), Toy(), Settings(default_profile="messages"))
-    again = http.build(toy_catalog(), Toy(), Settings(default_profile="messages"))
+    application = http.build(toy_catalog, Toy(), Settings(default_profile="messages"))
+    again = http.build(toy_catalog, Toy(), Settings(default_profile="messages"))
     with served_in_thread(application) as port:
         client = await Client(f"http://127.0.0.1:{port}/mcp", mode=mode).__aenter__()
         await client.call_tool("toy_write", {"text": "before"})

@@ -59,7 +59,7 @@ async def peer(limit: int = 2**24, *, reads: bool = True) -> AsyncIterator[Peer]
     writing, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(to_write, "wb"))
     to = asyncio.StreamWriter(writing, protocol, None, loop)
     toy = Toy()
-    loading = Loading(kernel(toy_catalog(), toy))
+    loading = Loading(kernel(toy_catalog, toy))
     await loading.run()
     stdio = Stdio(loading, "messages", Streams(incoming, outgoing))
 

@@ -14,7 +14,7 @@ from tests.support.toy import Toy, toy_catalog
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    with served_in_thread(http.build(toy_catalog(), Toy(), Settings())) as port:
+    with served_in_thread(http.build(toy_catalog, Toy(), Settings())) as port:
         yield port
 
 

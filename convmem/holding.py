@@ -1,0 +1,101 @@
+"""What a process takes before anything else, and gives back last: the data directory, its lock, and the sockets.
+
+The lock comes first: whoever holds it may remove a socket that was left behind. Nothing heavy is imported here.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from convmem import files
+from convmem.config import Settings
+from convmem.errors import AddressUnusable, DataDirectoryUnusable, StoreLocked
+from convmem.limits import LOCK_TEXT_BYTES_MAX
+
+LOCK = "store.lock"
+
+
+@contextmanager
+def held(settings: Settings) -> Iterator[tuple[files.RealFiles, files.HeldLock]]:
+    """The data directory, made if missing, and its lock. DataDirectoryUnusable, StoreLocked."""
+    directory = files.RealFiles(settings.data_dir)
+    try:
+        directory.prepare()
+        lock = files.lock(directory.path(LOCK))
+    except OSError as error:
+        raise DataDirectoryUnusable(
+            f"uid {os.getuid()} cannot use {error.filename or settings.data_dir} ({error.strerror}): "
+            f"give it to this user (chown -R {os.getuid()} {settings.data_dir}) or choose another --data-dir",
+            path=str(settings.data_dir),
+            uid=os.getuid(),
+        ) from None
+    if lock is None:
+        text = files.read_text(directory.path(LOCK), bytes_max=LOCK_TEXT_BYTES_MAX) or b""
+        holder = text.decode(errors="replace").strip() or "a process that did not name itself"
+        raise StoreLocked(f"{settings.data_dir} is held by {holder}", holder=holder)
+    try:
+        yield directory, lock
+    finally:
+        lock.close()
+
+
+def lock_text(settings: Settings, tcp: socket.socket | None) -> str:
+    """What store.lock says of its holder: pid, URL, local socket."""
+    text: dict[str, Any] = {"pid": os.getpid()}
+    if tcp is not None:
+        text["url"] = url_of(tcp)
+    if settings.socket is not None:
+        text["socket"] = str(settings.socket)
+    return json.dumps(text)
+
+
+@contextmanager
+def listening(settings: Settings) -> Iterator[tuple[socket.socket, list[socket.socket]]]:
+    """The TCP socket and, where Unix sockets are to be had, the local one. AddressUnusable."""
+    host, port = settings.bind.host, settings.bind.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        tcp = socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        raise AddressUnusable(
+            f"cannot listen on {settings.bind} ({error.strerror}): choose another with --bind",
+            address=str(settings.bind),
+        ) from None
+    with tcp, local_socket(settings) as unix:
+        yield tcp, unix
+
+
+@contextmanager
+def local_socket(settings: Settings) -> Iterator[list[socket.socket]]:
+    """convmem.sock (0600), listening; a leftover is removed first, since the lock is held. Empty without a path for
+    it.
+    """
+    if settings.socket is None:
+        yield []
+        return
+    files.remove(settings.socket)
+    with socket.socket(socket.AF_UNIX) as unix:
+        try:
+            with files.private_files():
+                unix.bind(str(settings.socket))
+            files.make_private(settings.socket)
+        except OSError as error:
+            raise DataDirectoryUnusable(
+                f"cannot make the local socket {settings.socket} ({error.strerror})",
+                path=str(settings.socket),
+                uid=os.getuid(),
+            ) from None
+        unix.listen(1024)
+        try:
+            yield [unix]
+        finally:
+            files.remove(settings.socket)
+
+
+def url_of(tcp: socket.socket) -> str:
+    """The URL of the MCP endpoint on this socket."""
+    host, port = tcp.getsockname()[:2]
+    return f"http://[{host}]:{port}/mcp" if ":" in host else f"http://{host}:{port}/mcp"
