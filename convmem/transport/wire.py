@@ -15,6 +15,15 @@ TOO_LARGE = (
 )
 
 
+# A request to a proxy names a host in its target, and that host would have to win over Host (RFC 9112 section 3.2.2).
+# We are no proxy: such a target is refused, so that the host that is checked is the host that was meant.
+FOREIGN_TARGET = (
+    b"HTTP/1.1 400 Bad Request\r\n"
+    b"content-type: text/plain; charset=utf-8\r\ncontent-length: 37\r\nconnection: close\r\n\r\n"
+    b"The request target must begin with /."
+)
+
+
 class HeadBoundProtocol(HttpToolsProtocol):
     """uvicorn's protocol on httptools that gives up on a head that does not end."""
 
@@ -29,7 +38,14 @@ class HeadBoundProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self.is_in_head = False
-        super().on_headers_complete()
+        if self.url.startswith(b"/"):
+            super().on_headers_complete()
+        elif not self.transport.is_closing():
+            self.transport.write(FOREIGN_TARGET)
+            self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing is said about an upgrade that is not taken: the request is served as it is."""
 
     def on_message_complete(self) -> None:
         super().on_message_complete()

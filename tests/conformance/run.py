@@ -24,6 +24,8 @@ RUNS: dict[str, tuple[str, ...]] = {
     "all of 2025-11-25": ("--requirements", "2025-11-25", *EXPECTING),
     "all of 2026-07-28": ("--requirements", "2026-07-28", *EXPECTING),
     "sessions of 2025-11-25": ("--scenario", "server-session-lifecycle", "--spec-version", "2025-11-25"),
+    # Without a session id it only warns there, and a warning is no failure when a scenario is run by name.
+    "streams of 2025-11-25": ("--scenario", "server-sse-multiple-streams", "--spec-version", "2025-11-25"),
     "headers of 2026-07-28": ("--scenario", "http-header-validation", "--spec-version", "2026-07-28"),
 }
 

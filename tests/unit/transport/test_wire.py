@@ -79,3 +79,17 @@ def test_many_small_requests_in_a_row_are_served(connection: socket.socket):
 def test_what_is_no_http_is_answered(connection: socket.socket):
     connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n")
     assert status(connection).startswith(b"HTTP/1.1 400")
+
+
+@pytest.mark.parametrize("target", [b"http://evil.example/healthz", b"http://localhost/healthz", b"*", b"healthz"])
+def test_a_target_that_is_no_path_is_refused_whatever_the_host_header_says(connection: socket.socket, target: bytes):
+    connection.sendall(b"GET " + target + b" HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    assert status(connection).startswith(b"HTTP/1.1 400")
+
+
+def test_an_upgrade_that_is_not_taken_is_served_and_nothing_is_said(
+    connection: socket.socket, caplog: pytest.LogCaptureFixture
+):
+    connection.sendall(HEAD + b"connection: upgrade\r\nupgrade: websocket\r\n\r\n")
+    assert status(connection) == b"HTTP/1.1 200 OK\r\n"
+    assert caplog.text == ""
