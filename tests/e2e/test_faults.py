@@ -23,8 +23,9 @@ needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root may become s
 
 
 # The interpreter may lie where only root reads: everything is imported before the process becomes somebody else.
+EVERYTHING = "os, sys, fractions, uvloop, convmem.daemon, convmem.catalog, convmem.messages, convmem.cli.serve"
 AS_SOMEBODY_ELSE = (
-    f"import os, sys, convmem.daemon, convmem.cli.serve, uvloop; sys.path.insert(0, {os.getcwd()!r});"
+    f"import {EVERYTHING}; sys.path.insert(0, {os.getcwd()!r});"
     f" os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY}); from convmem.__main__ import main; main()"
 )
 
