@@ -9,8 +9,6 @@ import os
 import time
 from typing import Protocol
 
-from ulid import ULID
-
 RANDOM_BITS = 80
 
 
@@ -44,11 +42,16 @@ class Identifiers:
     """Makes ULIDs that strictly rise, whatever the clock does."""
 
     def __init__(self, clock: Clock, last: str | None) -> None:
+        # Imported here: the package asks for its own version first, which takes longer than all else that this module
+        # does.
+        from ulid import ULID
+
         self._clock = clock
+        self._format = ULID.from_int
         self._last = int(ULID.from_str(last)) if last else 0
 
     def next(self, at_ms: int) -> str:
         """Return an id for `at_ms`, greater than every id made before."""
         fresh = at_ms << RANDOM_BITS | self._clock.random_bits()
         self._last = fresh if fresh > self._last else self._last + 1
-        return str(ULID.from_int(self._last))
+        return str(self._format(self._last))

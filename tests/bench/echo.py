@@ -1,6 +1,5 @@
 """The servers that bench/calls.py compares, each with the one tool `echo`: python -m tests.bench.echo KIND PORT."""
 
-import asyncio
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -85,11 +84,12 @@ def main(kind: str, port: int) -> None:
     if kind == "ours":
         import socket
 
-        from convmem.transport.http import Server, loop_factory
+        import uvloop
+
+        from convmem.transport.http import Server
 
         sockets = [socket.create_server(("127.0.0.1", port))]
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(Server(application).serve(sockets=sockets))
+        uvloop.run(Server(application).serve(sockets=sockets))
     else:
         uvicorn.run(application, host="127.0.0.1", port=port, log_level="error", access_log=False, ws="none")
 
