@@ -112,9 +112,16 @@ class Catalog:
 
 
 def checked(input_class: type[Ask], arguments: Mapping[str, Any]) -> Ask:
-    """Return the arguments as an input; Invalid with `field` for the first thing that is wrong with them."""
+    """Return the arguments as an input; Invalid with `field` for the first thing that is wrong with them.
+
+    Many clients send null for what their model left out, so null is the same as absent; a name that is no argument is
+    refused whatever its value.
+    """
+    given = {
+        name: value for name, value in arguments.items() if value is not None or name not in input_class.model_fields
+    }
     try:
-        return input_class.model_validate(arguments)
+        return input_class.model_validate(given)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(map(str, first["loc"]))

@@ -11,9 +11,8 @@ import gc
 import logging
 import os
 import signal
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -76,9 +75,10 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> int:
             http.build(load_catalog, engine, _http_settings(settings), _load_kernel(load_catalog, engine))
         )
         holder.tell(holding.lock_text(settings, tcp))
+        url = holding.url_of(tcp)
 
         async def tell() -> None:
-            announce(_line(settings, tcp, await asyncio.to_thread(load_catalog)))
+            announce(_line(settings, url, await asyncio.to_thread(load_catalog)))
 
         return await _until_stopped(engine, [server.serve([tcp, *unix])], server.stop, tell)
 
@@ -169,24 +169,28 @@ async def opened(settings: Settings) -> AsyncIterator[tuple["Catalog", StoreAcce
 def check(settings: Settings) -> list[str]:
     """Walk all invariants of the store, beside a running daemon or without one; what is wrong, one sentence each.
 
-    Raises DataDirectoryUnusable if there is no store.
+    Raises DataDirectoryUnusable if there is no store, or none that may be read.
     """
     directory = files.RealFiles(settings.data_dir)
     shelf = FileShelf(directory)
-    if not directory.exists(log.NAME) or not shelf.generations():
-        raise DataDirectoryUnusable(
-            f"there is no store in {settings.data_dir}", path=str(settings.data_dir), uid=os.getuid()
-        )
-    file = directory.open_to_read(log.NAME)
-    connection = connect_to_read(directory.path(name(shelf.generations()[-1])))
+    with holding.usable(settings.data_dir):
+        generations = shelf.generations() if directory.names() else []
+        if not directory.exists(log.NAME) or not generations:
+            raise DataDirectoryUnusable(
+                f"there is no store in {settings.data_dir}", path=str(settings.data_dir), uid=os.getuid()
+            )
+        file = directory.open_to_read(log.NAME)
     try:
-        # One look: what the daemon commits meanwhile is not seen.
-        connection.execute("BEGIN")
-        return store_check.check(file, connection, domains(), SystemClock())
+        with (
+            holding.usable(settings.data_dir),
+            closing(connect_to_read(directory.path(name(generations[-1])))) as index,
+        ):
+            # One look: what the daemon commits meanwhile is not seen.
+            index.execute("BEGIN")
+            return store_check.check(file, index, domains(), SystemClock())
     except (apsw.CorruptError, apsw.NotADBError) as error:
         return [f"the index is damaged: {error}"]
     finally:
-        connection.close()
         file.close()
 
 
@@ -233,16 +237,16 @@ def _load_kernel(load_catalog: "Callable[[], Catalog]", engine: Engine) -> "Call
             return load()
         finally:
             gc.freeze()
-            gc.set_threshold(50_000, 20, 100)
+            gc.set_threshold(10_000, 10, 10)
             gc.enable()
 
     return load_at_rest
 
 
-def _line(settings: Settings, tcp: socket.socket, catalog: "Catalog") -> str:
+def _line(settings: Settings, url: str, catalog: "Catalog") -> str:
     guard = "bearer token required" if settings.http_token else "no token, loopback only"
     hosts = ", ".join(
         ["loopback names", *settings.allowed_hosts] if settings.bind.is_loopback else settings.allowed_hosts
     )
     tools = f"{len(catalog.profiles[settings.profile])} tools ({settings.profile})"
-    return f"convmem: {holding.url_of(tcp)}; {guard}; Host: {hosts or 'any'}; data in {settings.data_dir}; {tools}"
+    return f"convmem: {url}; {guard}; Host: {hosts or 'any'}; data in {settings.data_dir}; {tools}"

@@ -21,6 +21,7 @@ from convmem.clock import Clock
 from convmem.domain import Domain, Origin
 from convmem.errors import Busy, OperatorError, Stopping, StoreFailed
 from convmem.files import RealFiles
+from convmem.holding import usable
 from convmem.limits import BUSY_RETRY_MS, OPENING_WAIT_MS_MAX, READERS, REBUILD_RETRY_MS
 from convmem.store import check, log, opening, sqlite
 from convmem.store.log import Position
@@ -111,11 +112,14 @@ class Engine:
                 self._close(store)
 
     def _open(self) -> Store:
-        store, self._report = opening.open_store(self._files, self._shelf, self._load_domains(), self.clock)
+        domains = self._load_domains()
+        with usable(self._files.root):
+            store, self._report = opening.open_store(self._files, self._shelf, domains, self.clock)
         return store
 
     def _fold(self, store: Store) -> None:
-        replayed = store.catch_up(self._tell, self.is_stopped)
+        with usable(self._files.root):
+            replayed = store.catch_up(self._tell, self.is_stopped)
         self._report = replace(self._report, entries_replayed=replayed)
 
     def _tell(self, done: int, total: int) -> None:

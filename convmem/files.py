@@ -118,8 +118,10 @@ class RealFiles:
     counters: Counters = field(default_factory=Counters)
 
     def prepare(self) -> None:
-        """Make the directory (0700) if it is missing and prove that a file in it can be made and synced."""
+        """Make the directory if it is missing, close it to others (0700) if ours, and prove that a file fits in."""
         self.root.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        if (found := self.root.stat()).st_uid == os.geteuid() and found.st_mode & 0o077:
+            self.root.chmod(DIRECTORY_MODE)
         probe = self.root / f".probe-{os.getpid()}"
         descriptor = os.open(probe, os.O_RDWR | os.O_CREAT, FILE_MODE)
         os.close(descriptor)

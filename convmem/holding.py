@@ -8,7 +8,10 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+import apsw
 
 from convmem import files
 from convmem.config import Settings
@@ -19,19 +22,29 @@ LOCK = "store.lock"
 
 
 @contextmanager
+def usable(data_dir: Path) -> Iterator[None]:
+    """Turn what the disk refuses inside the block into DataDirectoryUnusable: who, where, and the fix."""
+    try:
+        yield
+    except (OSError, apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
+        place = getattr(error, "filename", None) or data_dir
+        reason = getattr(error, "strerror", None) or error
+        uid = os.getuid()
+        raise DataDirectoryUnusable(
+            f"uid {uid} cannot use {place} ({reason}): give it to this user (chown -R {uid} {data_dir}),"
+            " free some space, or choose another --data-dir",
+            path=str(data_dir),
+            uid=uid,
+        ) from error
+
+
+@contextmanager
 def held(settings: Settings) -> Iterator[tuple[files.RealFiles, files.HeldLock]]:
     """The data directory, made if missing, and its lock. DataDirectoryUnusable, StoreLocked."""
     directory = files.RealFiles(settings.data_dir)
-    try:
+    with usable(settings.data_dir):
         directory.prepare()
         lock = files.lock(directory.path(LOCK))
-    except OSError as error:
-        raise DataDirectoryUnusable(
-            f"uid {os.getuid()} cannot use {error.filename or settings.data_dir} ({error.strerror}): "
-            f"give it to this user (chown -R {os.getuid()} {settings.data_dir}) or choose another --data-dir",
-            path=str(settings.data_dir),
-            uid=os.getuid(),
-        ) from None
     if lock is None:
         text = files.read_text(directory.path(LOCK), bytes_max=LOCK_TEXT_BYTES_MAX) or b""
         holder = text.decode(errors="replace").strip() or "a process that did not name itself"

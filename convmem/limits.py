@@ -67,6 +67,9 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 # Transport. Text may be escaped as \u0001: six bytes for one.
 BODY_BYTES_MAX = 6 * CONTENT_BYTES_MAX + 256 * KIB
+# Bodies that are still coming in, of all callers together, and how long one may be silent.
+BODIES_BYTES_MAX = 64 * MIB
+BODY_SILENCE_S_MAX = 30
 HEADERS_BYTES_MAX = 32 * KIB
 CLIENT_BYTES_MAX = 128
 SOCKET_PATH_BYTES_MAX = 100
@@ -98,5 +101,6 @@ assert BATCH_BYTES_MAX + 2 * CONTENT_BYTES_MAX < FRAME_BYTES_MAX, "any batch fit
 assert CONTENT_BYTES_MAX < BATCH_BYTES_MAX <= MAILBOX_BYTES_MAX
 assert BODY_BYTES_MAX > 6 * CONTENT_BYTES_MAX, "the content limit must be reachable however the text is escaped"
 assert REPLY_BYTES_MAX > BODY_BYTES_MAX
+assert BODIES_BYTES_MAX > 8 * BODY_BYTES_MAX, "eight clients may send the largest message at once"
 assert CURSOR_BYTES_MAX >= 2 * SESSION_ID_BYTES_MAX + 64, "a cursor may hold a session id"
 assert STOP_GRACE_S * 1000 < STOP_MS_MAX, "after the last answer there must be time to close the store"

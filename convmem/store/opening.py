@@ -6,6 +6,7 @@ the caller's next step, because it can take a while and must be able to say how 
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import apsw
@@ -36,7 +37,9 @@ def open_store(files: Files, shelf: Shelf, domains: Sequence[Domain], clock: Clo
             shelf.remove(other)
     fresh = None if log.generation in shelf.generations() else log.generation
     index = Index(shelf.open(log.generation), domains, fresh_generation=fresh)
-    index.mark(is_clean=False, damage_offset=None)
+    # On a full disk the mark must wait for the first write that fits; what is there can still be read.
+    with suppress(apsw.FullError, apsw.IOError):
+        index.mark(is_clean=False, damage_offset=None)
     if state is not None and fresh is not None:
         index_found = "of another generation, made anew"
     return Store(log, index, domains, clock), replace(report, index=index_found)

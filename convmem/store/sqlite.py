@@ -173,6 +173,7 @@ class Index:
         self._domains = domains
         self.counters = IndexCounters()
         self._page_bytes = int(connection.pragma("page_size"))
+        self._boot = boot_id()
         self._written_pages = self._moved_pages = 0
         self.state = self._before = FRESH
         if fresh_generation is not None:
@@ -212,12 +213,16 @@ class Index:
                 self.rollback()
 
     def move(self, tail: Position, end: Position, last_id: str) -> None:
-        """Inside a transaction: say how far it will have come."""
+        """Inside a transaction: say how far it will have come, and that it is in use under this boot.
+
+        The mark of the start may not have fitted on a full disk; this one is written with the first rows that do.
+        """
         self.connection.execute(
-            "UPDATE store_state SET tail_offset = ?, tail_sequence = ?, end_offset = ?, next_sequence = ?, last_id = ?",
-            (*tail, *end, last_id),
+            "UPDATE store_state SET tail_offset = ?, tail_sequence = ?, end_offset = ?, next_sequence = ?, last_id = ?,"
+            " clean = 0, boot = ?",
+            (*tail, *end, last_id, self._boot),
         )
-        self.state = self.state._replace(tail=tail, end=end, last_id=last_id)
+        self.state = self.state._replace(tail=tail, end=end, last_id=last_id, is_clean=False, boot=self._boot)
 
     def commit(self) -> None:
         """Make the batch visible to readers."""

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from starlette.types import Receive, Scope, Send
 
 from convmem.domain import Origin
-from convmem.limits import BODY_BYTES_MAX
 from convmem.transport import jsonrpc
+from convmem.transport.bodies import Bodies
 from convmem.transport.guard import NOT_THERE, Refusal, refuse
 from convmem.transport.loading import Loading
 from convmem.transport.origins import label
@@ -31,13 +31,11 @@ EVENT_STREAM = [
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 ]
-TOO_LARGE = Refusal(413, "CONTENT_TOO_LARGE", f"the body is larger than {BODY_BYTES_MAX} bytes")
 ONLY_POST = Refusal(405, "VALIDATION_ERROR", "this path takes POST only", ((b"allow", b"POST"),))
 NOT_JSON = Refusal(415, "VALIDATION_ERROR", "the body must be application/json, not compressed")
 NOT_ACCEPTABLE = Refusal(
     406, "VALIDATION_ERROR", "answers are application/json or text/event-stream, and Accept admits neither"
 )
-STOPPING = Refusal(503, "STOPPING", "the daemon is going down; its successor will answer", ((b"retry-after", b"1"),))
 
 
 class Accepts(NamedTuple):
@@ -52,6 +50,7 @@ class Front:
 
     def __init__(self, loading: Loading, default_profile: str) -> None:
         self._loading = loading
+        self._bodies = Bodies()
         self._default_profile = default_profile
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,7 +59,7 @@ class Front:
         accepts = accepted(headers.get(b"accept", b"*/*"))
         kernel = self._loading.kernel or await self._loading.wait()
         refusal = _refusal(profile in kernel.profiles, scope["method"], headers, accepts)
-        body = refusal or await read_body(headers, receive)
+        body = refusal or await self._bodies.read(headers, receive)
         if body is None:
             return
         if isinstance(body, Refusal):
@@ -156,28 +155,6 @@ async def respond(send: Send, status: int, text: bytes) -> None:
     headers = [JSON, (b"content-length", b"%d" % len(text))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": text})
-
-
-async def read_body(headers: Mapping[bytes, bytes], receive: Receive) -> bytes | Refusal | None:
-    """Return the body, TOO_LARGE as soon as it is, STOPPING if the stop came first, None if the client went away."""
-    declared = headers.get(b"content-length", b"0")
-    if not declared.isdigit() or int(declared) > BODY_BYTES_MAX:
-        return TOO_LARGE
-    parts, size = [], 0
-    while True:
-        try:
-            message = await receive()
-        except asyncio.CancelledError:  # only the end of the grace at a stop cancels a request
-            return STOPPING
-        if message["type"] == "http.disconnect":
-            return None
-        part = message.get("body", b"")
-        size += len(part)
-        if size > BODY_BYTES_MAX:
-            return TOO_LARGE
-        parts.append(part)
-        if not message.get("more_body"):
-            return b"".join(parts)
 
 
 def folded(raw: list[tuple[bytes, bytes]]) -> Mapping[bytes, bytes]:

@@ -96,9 +96,16 @@ class Guard:
         refusal = refusal or self._origin(raw, headers)
         if refusal:
             return refusal
+        caller = self._caller(raw, headers, is_local=is_local, is_health=path == "/healthz")
+        # A path has one spelling: what is written in another is not there.
+        return NOT_THERE if isinstance(caller, Caller) and b"%" in scope.get("raw_path", b"") else caller
+
+    def _caller(
+        self, raw: Headers, headers: Mapping[bytes, bytes], *, is_local: bool, is_health: bool
+    ) -> Caller | Refusal:
         if is_local:
             return OVER_THE_SOCKET
-        if self._token is None or path == "/healthz":
+        if self._token is None or is_health:
             return WITHOUT_TOKEN
         return WITH_TOKEN if self._is_token(raw, headers) else UNAUTHORIZED
 

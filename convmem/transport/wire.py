@@ -4,6 +4,8 @@ uvicorn's fast parser collects headers without end before the application sees a
 HEADERS_BYTES_MAX (and one read) with 431. What it lets through is measured again, exactly, by the guard.
 """
 
+import re
+
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from convmem.limits import HEADERS_BYTES_MAX
@@ -22,6 +24,7 @@ FOREIGN_TARGET = (
     b"content-type: text/plain; charset=utf-8\r\ncontent-length: 37\r\nconnection: close\r\n\r\n"
     b"The request target must begin with /."
 )
+UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 
 
 class HeadBoundProtocol(HttpToolsProtocol):
@@ -55,6 +58,8 @@ class HeadBoundProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self.has_completed = False
+        if self.is_in_head and b"pgrade" in data:
+            data = without_upgrade(data)
         super().data_received(data)
         if not self.is_in_head or self.has_completed:
             return
@@ -62,3 +67,13 @@ class HeadBoundProtocol(HttpToolsProtocol):
         if self.head_bytes > HEADERS_BYTES_MAX and not self.transport.is_closing():
             self.transport.write(TOO_LARGE)
             self.transport.close()
+
+
+def without_upgrade(data: bytes) -> bytes:
+    """The bytes of a request with its offer to change the protocol made a header that means nothing.
+
+    The parser believes the offer and drops the body behind it; clients that offer HTTP/2 (h2c) with every call could
+    not call at all. A server may ignore the offer (RFC 9110 section 7.8), and we take none.
+    """
+    head, end, body = data.partition(b"\r\n\r\n")
+    return UPGRADE.sub(b"\r\nx-offered:", head) + end + body

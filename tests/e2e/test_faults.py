@@ -23,7 +23,9 @@ needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root may become s
 
 
 # The interpreter may lie where only root reads: everything is imported before the process becomes somebody else.
-EVERYTHING = "os, sys, fractions, uvloop, convmem.daemon, convmem.catalog, convmem.messages, convmem.cli.serve"
+EVERYTHING = (
+    "os, sys, fractions, uvloop, convmem.daemon, convmem.transport.protocol, convmem.messages, convmem.cli.serve"
+)
 AS_SOMEBODY_ELSE = (
     f"import {EVERYTHING}; sys.path.insert(0, {os.getcwd()!r});"
     f" os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY}); from convmem.__main__ import main; main()"
@@ -169,7 +171,9 @@ def test_an_address_that_is_taken_is_named(tmp_path: Path) -> None:
 
 
 @needs_root
-@pytest.mark.parametrize("place", ["read-only", "missing under read-only", "a file", "somebody else's lock"])
+@pytest.mark.parametrize(
+    "place", ["read-only", "missing under read-only", "a file", "somebody else's lock", "somebody else's log"]
+)
 def test_a_data_directory_that_cannot_be_used_is_named_with_uid_and_fix(tmp_path: Path, place: str) -> None:
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents:
@@ -187,12 +191,48 @@ def test_a_data_directory_that_cannot_be_used_is_named_with_uid_and_fix(tmp_path
         case _:
             data_dir.mkdir()
             data_dir.chmod(0o777)
-            (data_dir / "store.lock").touch(0o600)
+            (data_dir / ("store.lock" if "lock" in place else "convmem.log")).touch(0o600)
     status, said = refused_start(data_dir, somebody_else=True)
     assert status == 15
     assert str(data_dir) in said
     assert str(NOBODY) in said
     assert len(said.strip().splitlines()) == 1
+
+
+def test_an_index_that_is_no_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "index-1.db").mkdir()
+    status, said = refused_start(tmp_path)
+    assert status == 15
+    assert "index-1.db" in said
+
+
+def test_a_directory_that_others_could_write_to_is_closed(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with daemon(tmp_path):
+        assert tmp_path.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_start_on_a_full_disk_reads_and_writes_again_once_there_is_space(tmp_path: Path) -> None:
+    with daemon(tmp_path) as running:
+        kept = [running.client().write("x" * 2_000)["message_id"] for _ in range(20)]
+        running.kill()
+    size = (tmp_path / "convmem.log").stat().st_size
+
+    def limit() -> None:
+        # SQLite's lock memory (32 KiB) still fits, the log not one byte more.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (max(size, 33_000), resource.RLIM_INFINITY))
+
+    with daemon(tmp_path, before_start=limit) as running:
+        client = running.client()
+        assert [message["message_id"] for message in client.history()] == kept
+        with pytest.raises(Refused) as refused:
+            client.write("y" * 100_000)
+        assert refused.value.code == "STORAGE_FULL"
+        assert running.process is not None
+        unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, unlimited)
+        kept.append(client.write("after")["message_id"])
+        assert [message["message_id"] for message in client.history()] == kept
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +46,7 @@ class Daemon:
     port: int = 0
     process: subprocess.Popen[str] | None = None
     line: str = ""
+    before_start: Callable[[], None] | None = None
     clients: list["RawClient"] = field(default_factory=list)
     _journal: Journal = field(init=False)
 
@@ -57,6 +58,7 @@ class Daemon:
             stderr=subprocess.PIPE,
             text=True,
             env={"PATH": os.environ["PATH"], "PYTHONPATH": os.getcwd(), **self.environment},
+            preexec_fn=self.before_start,
         )
         assert self.process.stdout is not None
         # Read all the time, as whoever runs a daemon does: its journal may be long.
@@ -103,9 +105,14 @@ class Daemon:
 
 
 @contextmanager
-def daemon(data_dir: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[Daemon]:
-    """A daemon that runs inside the block and is gone behind it."""
-    running = Daemon(data_dir, arguments, environment or {}).start()
+def daemon(
+    data_dir: Path,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    before_start: Callable[[], None] | None = None,
+) -> Iterator[Daemon]:
+    """A daemon that runs inside the block and is gone behind it. `before_start` is run in its process."""
+    running = Daemon(data_dir, arguments, environment or {}, before_start=before_start).start()
     try:
         yield running
     finally:

@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "addresses": set(),
     "config": {"errors", "limits", "files", "addresses"},
     "holding": {"errors", "limits", "files", "config"},
-    "engine": {"errors", "limits", "clock", "files", "domain", "store"},
+    "engine": {"errors", "limits", "clock", "files", "domain", "store", "holding"},
     "daemon": {
         *("errors", "limits", "clock", "text", "files", "strict_json", "domain", "store", "messages", "catalog"),
         *("transport", "config", "addresses", "holding", "engine"),

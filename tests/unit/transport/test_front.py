@@ -9,7 +9,7 @@ import pytest
 
 from convmem.limits import BODY_BYTES_MAX, CONTENT_BYTES_MAX
 from convmem.transport import http
-from convmem.transport.front import STOPPING, Accepts, Reply, accepted, folded, read_body
+from convmem.transport.front import Accepts, Reply, accepted, folded
 from convmem.transport.gate import Settings
 from tests.support.served import ENVELOPE, call, events, modern, post, request, served_in_thread
 from tests.support.toy import Toy, toy_catalog
@@ -345,22 +345,6 @@ def test_the_origin_says_who_called_and_how(client: httpx.Client):
         ("local", "http", "ua"),
         ("local", "http", None),
     ]
-
-
-async def test_a_stop_that_comes_before_the_whole_body_is_answered():
-    async def receive() -> Any:
-        raise asyncio.CancelledError
-
-    assert await read_body({}, receive) == STOPPING
-
-
-async def test_a_client_that_goes_away_before_its_whole_body_gets_no_call_done():
-    messages = iter([{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}])
-
-    async def receive() -> Any:
-        return next(messages)
-
-    assert await read_body({}, receive) is None
 
 
 async def test_an_answer_waits_for_the_event_before_it_and_no_event_stands_in_its_way():

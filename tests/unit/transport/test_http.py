@@ -70,7 +70,7 @@ PATHS = {
     "/mcp/core": 200,
     "/mcp/messages": 200,
     "/mcp/all": 200,
-    "/%6dcp": 200,
+    "/%6dcp": 404,
     "/mcp//": 404,
     "/mcp/core/": 404,
     "/mcp/memory": 404,

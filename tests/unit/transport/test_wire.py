@@ -8,6 +8,7 @@ import pytest
 from convmem.limits import HEADERS_BYTES_MAX
 from convmem.transport import http
 from convmem.transport.gate import Settings
+from convmem.transport.wire import without_upgrade
 from tests.support.served import served_in_thread
 from tests.support.toy import Toy, toy_catalog
 
@@ -93,3 +94,26 @@ def test_an_upgrade_that_is_not_taken_is_served_and_nothing_is_said(
     connection.sendall(HEAD + b"connection: upgrade\r\nupgrade: websocket\r\n\r\n")
     assert status(connection) == b"HTTP/1.1 200 OK\r\n"
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize("offer", [b"h2c", b"websocket", b"H2C, foo/2"])
+def test_a_call_that_offers_another_protocol_keeps_its_body(connection: socket.socket, offer: bytes):
+    body = b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":"\\r\\nUpgrade: y"}}'
+    connection.sendall(
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: "
+        + offer
+        + b"\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n"
+        b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+    )
+    answer = connection.makefile("rb")
+    assert answer.readline() == b"HTTP/1.1 200 OK\r\n"
+    while answer.readline() != b"\r\n":
+        pass
+    beginning = b'{"jsonrpc":"2.0","id":7,"result":'
+    assert answer.read(len(beginning)) == beginning
+
+
+def test_only_the_head_of_a_request_loses_its_offer():
+    request = b"POST / HTTP/1.1\r\nUPGRADE: h2c\r\n\r\nbody\r\nUpgrade: stays"
+    assert without_upgrade(request) == b"POST / HTTP/1.1\r\nx-offered: h2c\r\n\r\nbody\r\nUpgrade: stays"
