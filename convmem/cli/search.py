@@ -7,6 +7,7 @@ import typer
 from convmem.cli.asking import asker
 from convmem.cli.printing import print_json, print_table, when
 from convmem.cli.start import URL, AsJSON, DataDir, TokenFile
+from convmem.errors import SettingInvalid
 
 COLUMNS = ("time", "role", "session", "message", "text")
 
@@ -26,12 +27,17 @@ def search(
     data_dir: DataDir = None,
 ) -> None:
     """Search all conversations."""
+    if any("\udc80" <= character <= "\udcff" for character in query):
+        raise SettingInvalid("QUERY is not UTF-8; the terminal may be set to another encoding", setting="QUERY")
     ask = asker(context, data_dir=data_dir, url=url, token_file=token_file)
     filters = {"session_id": session, "project": project, "role": role, "match": match, "tag": tag}
     given: dict[str, Any] = {name: value for name, value in filters.items() if value is not None}
     facts = ask("search_messages", {"query": query, "limit": limit, **given})
     if as_json:
         print_json(facts)
+        return
+    if not facts["results"]:
+        typer.echo("nothing found", err=True)
         return
     print_table(
         COLUMNS,

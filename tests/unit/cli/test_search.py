@@ -24,9 +24,16 @@ def test_any_substring_in_any_script_is_found(written: Written, capsys: pytest.C
     assert written.message_ids[2] in capsys.readouterr().out
 
 
-def test_what_is_absent_is_no_line_and_no_failure(written: Written, capsys: pytest.CaptureFixture[str]):
+def test_what_is_absent_is_no_line_and_no_failure_but_said(written: Written, capsys: pytest.CaptureFixture[str]):
     assert run(["search", "nowhere to be found"], written.environment, Path("/")) == 0
-    assert capsys.readouterr().out == ""
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "nothing found\n")
+
+
+def test_a_query_that_is_not_utf_8_is_wrong_usage(written: Written, capsys: pytest.CaptureFixture[str]):
+    query = b"caf\xe9".decode(errors="surrogateescape")
+    assert run(["search", query], written.environment, Path("/")) == 2
+    assert "not UTF-8" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
