@@ -1,5 +1,6 @@
 """convmem serve: the HTTP daemon."""
 
+import logging
 import sys
 from contextlib import suppress
 
@@ -15,6 +16,8 @@ from convmem.cli.start import (
     Profile,
     TrustedProxies,
     settings_of,
+    start_of,
+    unknown_variables,
 )
 
 
@@ -41,6 +44,8 @@ def serve(
     )
     settings.refuse_unsafe_bind()
     journal.begin(settings.log_format, sys.stderr)
+    for name in unknown_variables(start_of(context).environment):
+        logging.getLogger("convmem").warning("%s is no setting: `convmem config` lists those that are", name)
     from convmem import daemon
 
     raise typer.Exit(daemon.run(daemon.serve(settings, _announce)))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from convmem.config import BY_NAME, Settings, load
+from convmem.config import BY_NAME, SETTINGS, Settings, load
 
 
 class Start(NamedTuple):
@@ -56,3 +56,9 @@ def settings_of(context: typer.Context, **flags: str | Sequence[str] | None) -> 
         for name, given in flags.items()
     }
     return load(texts, start.environment, start.working_directory)
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """Variables that look like settings and are none: a misspelt one would be a guard that is not there."""
+    known = {setting.variable for setting in SETTINGS} | {"CONVMEM_TOKEN"}
+    return sorted(name for name in environment if name.startswith("CONVMEM_") and name not in known)

@@ -91,6 +91,15 @@ def test_after_a_stop_nothing_is_on_stderr_but_the_journal(tmp_path: Path):
             assert set(json.loads(line)) >= {"at", "level", "logger", "event"}
 
 
+def test_a_misspelt_variable_is_named_at_the_start(tmp_path: Path):
+    with daemon("--data-dir", str(tmp_path), environment={"CONVMEM_HTTP_TOKN": "secret"}) as running:
+        assert running.stop() == 0
+        assert running.process.stderr is not None
+        said = running.process.stderr.read()
+    assert "CONVMEM_HTTP_TOKN is no setting" in said
+    assert "secret" not in said
+
+
 def test_nothing_heavy_is_read_before_a_verb_is_chosen():
     program = "import sys; import convmem.cli; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     read = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True)

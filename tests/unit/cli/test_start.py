@@ -55,3 +55,14 @@ def test_settings_of_a_command_come_from_its_flags_and_the_start(tmp_path: Path)
     assert (settings.data_dir, settings.bind.port, settings.profile) == (tmp_path / "d", 1, "all")
     with pytest.raises(SettingInvalid):
         start.settings_of(context, bind="nonsense")
+
+
+def test_a_variable_that_only_looks_like_a_setting_is_found():
+    environment = {
+        "CONVMEM_BIND": "x",
+        "CONVMEM_TOKEN": "x",
+        "CONVMEM_HTTP_TOKN": "x",
+        "HOME": "/",
+        "MY_CONVMEM_X": "x",
+    }
+    assert start.unknown_variables(environment) == ["CONVMEM_HTTP_TOKN"]
