@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 
 from convmem.domain import Command, Origin
-from convmem.errors import StoreFailed
+from convmem.errors import Busy, StoreFailed
+from convmem.limits import REBUILD_RETRY_MS
+from convmem.store.writer import Writer
 
 if TYPE_CHECKING:
     from convmem.engine import Engine
@@ -47,8 +49,17 @@ class StoreAccess:
             raise StoreFailed("the index is damaged; a restart makes it anew from the log") from error
 
     async def rebuild(self) -> Mapping[str, Any]:
-        """Fold the log into a fresh index, between two batches, telling the caller how far it is."""
+        """Fold the log into a fresh index between two batches, telling the caller how far it is. Busy while one runs."""
         writer, _ = await self._engine.ready()
+        if self._engine.is_rebuilding:
+            raise Busy("the index is being made anew already", retry_after_ms=REBUILD_RETRY_MS)
+        self._engine.is_rebuilding = True
+        try:
+            return await self._rebuild(writer)
+        finally:
+            self._engine.is_rebuilding = False
+
+    async def _rebuild(self, writer: Writer) -> Mapping[str, Any]:
         loop = asyncio.get_running_loop()
 
         def report(done: int, total: int) -> None:

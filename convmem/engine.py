@@ -75,6 +75,7 @@ class Engine:
         self._writer: Writer | None = None
         self._readers: Readers | None = None
         self._index_is_damaged = False
+        self.is_rebuilding = False
 
     @property
     def phase(self) -> Phase:

@@ -188,3 +188,13 @@ async def test_a_rebuild_tells_the_caller_how_far_it_is(tmp_path: Path) -> None:
             while not told:
                 await asyncio.sleep(0)
     assert told[-1][0] == told[-1][1]
+
+
+async def test_a_second_rebuild_is_busy_while_one_runs_and_welcome_afterwards(tmp_path: Path) -> None:
+    await fill(tmp_path, 20)
+    async with running(tmp_path) as engine:
+        access = engine.access(ORIGIN)
+        first, second = await asyncio.gather(access.rebuild(), access.rebuild(), return_exceptions=True)
+        assert isinstance(first, dict)
+        assert isinstance(second, Busy)
+        assert (await access.rebuild())["rebuilt"] is True
