@@ -49,7 +49,7 @@ class StoreAccess:
             raise StoreFailed("the index is damaged; a restart makes it anew from the log") from error
 
     async def rebuild(self) -> Mapping[str, Any]:
-        """Fold the log into a fresh index between two batches, telling the caller how far it is. Busy while one runs."""
+        """Fold the log into a fresh index between two batches, saying how far it is. Busy while one runs already."""
         writer, _ = await self._engine.ready()
         if self._engine.is_rebuilding:
             raise Busy("the index is being made anew already", retry_after_ms=REBUILD_RETRY_MS)
