@@ -198,8 +198,8 @@ class Index:
 
     def begin(self) -> None:
         """Open the batch's transaction."""
-        self.connection.execute("BEGIN IMMEDIATE")
         self._before = self.state
+        self.connection.execute("BEGIN IMMEDIATE")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

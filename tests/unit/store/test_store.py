@@ -214,12 +214,13 @@ def test_folding_stops_between_two_transactions_when_asked_and_goes_on_later() -
 def test_another_program_that_locks_the_index_makes_writes_busy_not_lost(tmp_path: Path) -> None:
     store, _ = opening.open_store(FaultyFiles(), FileShelf(RealFiles(tmp_path)), [NOTEBOOK], ManualClock())
     store._index.connection.set_busy_timeout(1)
+    assert store.commit([Ticket(Add(("before",)), ORIGIN)])[0]["sequence"] == 1
     intruder = connect(tmp_path / "index-1.db")
     intruder.execute("BEGIN IMMEDIATE")
     assert isinstance(store.commit([Ticket(Add(("a",)), ORIGIN)])[0], Busy)
     intruder.execute("ROLLBACK")
     intruder.close()
-    assert store.commit([Ticket(Add(("b",)), ORIGIN)])[0]["sequence"] == 1
+    assert store.commit([Ticket(Add(("b",)), ORIGIN)])[0]["sequence"] == 2
     store.close()
 
 
