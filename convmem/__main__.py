@@ -1,16 +1,22 @@
 """python -m convmem: hands the process's arguments, environment and working directory to the command line."""
 
+import gc
 import os
 import sys
 from pathlib import Path
-
-from convmem.cli import run
 
 STANDARD_STREAMS = 3
 
 
 def main() -> None:
-    """Run the command line and end the process with its exit status."""
+    """Run the command line and end the process with its exit status.
+
+    The garbage collector rests while the program is read: all of that stays. A daemon wakes it once it has loaded all,
+    other verbs end before they would need it.
+    """
+    gc.disable()
+    from convmem.cli import run
+
     occupy_standard_streams()
     try:
         working_directory = Path.cwd()
