@@ -155,8 +155,7 @@ class RealFiles:
         return sorted(os.listdir(self.root))
 
     def remove(self, name: str) -> None:
-        with suppress(FileNotFoundError):
-            os.unlink(self.root / name)
+        remove(self.root / name)
 
     def _sync_directory(self) -> None:
         descriptor = os.open(self.root, os.O_RDONLY | os.O_CLOEXEC)

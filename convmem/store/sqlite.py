@@ -192,9 +192,10 @@ class Index:
         for domain in self._domains:
             self.connection.execute(domain.create)
         self.connection.execute(
-            "INSERT INTO store_state VALUES (1, ?, ?, 0, 1, 0, 1, '', ?, 0, NULL)", (self._shape, generation, boot_id())
+            "INSERT INTO store_state VALUES (1, ?, ?, 0, 1, 0, 1, '', ?, 0, NULL)",
+            (self._shape, generation, self._boot),
         )
-        self.state = FRESH._replace(generation=generation, boot=boot_id(), is_clean=False)
+        self.state = FRESH._replace(generation=generation, boot=self._boot, is_clean=False)
 
     def begin(self) -> None:
         """Open the batch's transaction."""
@@ -239,9 +240,9 @@ class Index:
         """Remember how the index was left, in a transaction of its own."""
         with self.transaction():
             self.connection.execute(
-                "UPDATE store_state SET clean = ?, boot = ?, damage_offset = ?", (is_clean, boot_id(), damage_offset)
+                "UPDATE store_state SET clean = ?, boot = ?, damage_offset = ?", (is_clean, self._boot, damage_offset)
             )
-        self.state = self.state._replace(is_clean=is_clean, boot=boot_id(), damage_offset=damage_offset)
+        self.state = self.state._replace(is_clean=is_clean, boot=self._boot, damage_offset=damage_offset)
 
     def checkpoint(self) -> None:
         """Move pages from the WAL into the database file; readers go on. What a reader still needs stays for later."""
