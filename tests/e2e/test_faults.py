@@ -275,16 +275,17 @@ def test_a_stop_under_load_answers_every_call_that_it_took(tmp_path: Path) -> No
         assert time.monotonic() - begun < 5
         assert "Traceback" not in journal
         acknowledged = {outcome for outcome in outcomes if len(outcome) == 26}
-        # A connection closed between two calls is no lost answer; one closed inside a call would be a read error.
+        # A call that meets its connection as it is closed was never taken, and ends in one of two errors by chance.
         assert {outcome for outcome in outcomes if len(outcome) != 26} <= {
             "STOPPING",
             "RemoteProtocolError",
+            "ReadError",
             "HTTPStatusError",
         }
         running.start()
         client = running.client()
         found = {message["message_id"] for number in range(6) for message in client.history(f"c{number}")}
-        assert acknowledged <= found
+        assert found == acknowledged, "what was taken was answered: nothing is stored that nobody was told of"
 
 
 def test_a_half_sent_request_does_not_hold_up_the_stop(tmp_path: Path) -> None:
