@@ -3,22 +3,20 @@
 Writes go to the writer's mailbox, reads to the reader pool; both wait until the engine is ready or say why it is not.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
+from convmem import maintenance
 from convmem.domain import Command, Origin
-from convmem.errors import Busy, StoreFailed
-from convmem.limits import REBUILD_RETRY_MS
-from convmem.store.writer import Writer
+from convmem.errors import StoreFailed
 
 if TYPE_CHECKING:
     from convmem.engine import Engine
 
 Result = TypeVar("Result")
-Progress = Callable[[float, float, str], Awaitable[None]]
+Progress = Callable[[float, float, str], Coroutine[Any, Any, None]]
 
 
 class StoreAccess:
@@ -37,6 +35,7 @@ class StoreAccess:
     async def write(self, command: Command) -> Any:
         """Leave a command with the writer."""
         writer, _ = await self._engine.ready()
+        self._engine.refuse_if_closed_to_writes()
         return await writer.write(command, self._origin)
 
     async def read(self, query: Callable[..., Result], *arguments: Any) -> Result:
@@ -49,31 +48,8 @@ class StoreAccess:
             raise StoreFailed("the index is damaged; a restart makes it anew from the log") from error
 
     async def rebuild(self) -> Mapping[str, Any]:
-        """Fold the log into a fresh index between two batches, saying how far it is. Busy while one runs already."""
-        writer, _ = await self._engine.ready()
-        if self._engine.is_rebuilding:
-            raise Busy("the index is being made anew already", retry_after_ms=REBUILD_RETRY_MS)
-        self._engine.is_rebuilding = True
-        try:
-            return await self._rebuild(writer)
-        finally:
-            self._engine.is_rebuilding = False
-
-    async def _rebuild(self, writer: Writer) -> Mapping[str, Any]:
-        loop = asyncio.get_running_loop()
-
-        def report(done: int, total: int) -> None:
-            asyncio.run_coroutine_threadsafe(self.progress(done, total, "folding the log into a fresh index"), loop)
-
-        started_ms = self._engine.clock.monotonic_ms()
-        facts = await writer.alone(lambda store: store.rebuild(report, self._engine.is_stopped))
-        return {
-            "rebuilt": True,
-            "log_bytes_before": facts.log_bytes,
-            "log_bytes_after": facts.log_bytes,
-            "generation": str(facts.generation),
-            "duration_ms": round(self._engine.clock.monotonic_ms() - started_ms),
-        }
+        """Compact the log into a new generation, saying how far it is. Busy while one is made already."""
+        return await maintenance.compact(self._engine, self.progress)
 
     async def progress(self, done: float, total: float, sentence: str) -> None:
         """Tell the caller how far a long call has come, if it asked."""

@@ -9,17 +9,14 @@ snapshot per tool do not.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel
 
 from convmem.domain import Access, Domain, Tool
-from convmem.errors import ConvmemError, Invalid, RetryError
-from convmem.limits import FIELD_CODE_POINTS_MAX
-
-Ask = TypeVar("Ask", bound=BaseModel)
+from convmem.errors import ConvmemError
+from convmem.inputs import checked
 
 # What each profile shows, in this order, of the tools that exist. `all` shows everything.
 PROFILES: Mapping[str, tuple[str, ...]] = {
@@ -42,32 +39,6 @@ PROFILES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 ALL = "all"
-
-# How a rule of an input class is said to a caller, by pydantic's name of the rule; {…} is a fact of the rule.
-SENTENCES: Mapping[str, str] = {
-    "missing": "is required",
-    "extra_forbidden": "is not an argument here",
-    "string_type": "must be a string",
-    "string_too_short": "must have at least {min_length} characters",
-    "string_too_long": "must have at most {max_length} characters",
-    "string_pattern_mismatch": "must match {pattern}",
-    "int_type": "must be an integer",
-    "bool_type": "must be true or false",
-    "float_type": "must be a number",
-    "finite_number": "must be a finite number",
-    "list_type": "must be a list",
-    "tuple_type": "must be a list",
-    "too_short": "must have at least {min_length} entries",
-    "too_long": "must have at most {max_length} entries",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-    "literal_error": "must be {expected}",
-    "greater_than": "must be greater than {gt}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than": "must be less than {lt}",
-    "less_than_equal": "must be at most {le}",
-    "value_error": "{error}",
-}
 
 
 class Reply(NamedTuple):
@@ -111,41 +82,8 @@ class Catalog:
         return Reply(answer.facts, text, refused=False)
 
 
-def checked(input_class: type[Ask], arguments: Mapping[str, Any]) -> Ask:
-    """Return the arguments as an input; Invalid with `field` for the first thing that is wrong with them.
-
-    Many clients send null for what their model left out, so null is the same as absent; a name that is no argument is
-    refused whatever its value.
-    """
-    given = {
-        name: value for name, value in arguments.items() if value is not None or name not in input_class.model_fields
-    }
-    try:
-        return input_class.model_validate(given)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-    field = ".".join(map(str, first["loc"]))
-    if len(field) > FIELD_CODE_POINTS_MAX:
-        field = field[:FIELD_CODE_POINTS_MAX] + "…"
-    raise Invalid(f"{field or 'the arguments'} {_sentence(first)}", field=field)
-
-
-def _sentence(error: ErrorDetails) -> str:
-    """What is wrong, in words of the interface: the library's own would show its types and the value."""
-    sentence = SENTENCES.get(error["type"], "is not valid")
-    return sentence.format(**error["ctx"]) if "ctx" in error else sentence
-
-
 def _refusal(error: ConvmemError) -> Reply:
-    facts = {
-        "error": {
-            "code": error.code,
-            "message": error.message,
-            "retryable": isinstance(error, RetryError),
-            **error.details,
-        }
-    }
-    return Reply(facts, f"{error.code}: {error.message}", refused=True)
+    return Reply({"error": error.facts()}, f"{error.code}: {error.message}", refused=True)
 
 
 # What a schema may say. Everything else pydantic may ever add is dropped by name or stops the start.

@@ -18,14 +18,15 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from convmem import addresses, files
+from convmem import setting_values as reading
 from convmem.addresses import Address
 from convmem.errors import DataDirectoryUnusable, SettingInvalid, UnsafeBind
-from convmem.limits import SETTINGS_FILE_BYTES_MAX, SOCKET_PATH_BYTES_MAX, TOKEN_BYTES_MAX
+from convmem.limits import SETTINGS_FILE_BYTES_MAX, SOCKET_PATH_BYTES_MAX
+from convmem.setting_values import BYTE_ORDER_MARK, Found
 
 SETTINGS_FILE = "convmem.env"
 PROFILES = ("core", "messages", "all")
 LOG_FORMATS = ("text", "json")
-BYTE_ORDER_MARK = "\ufeff".encode()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,8 @@ class Settings:
     allowed_hosts: tuple[str, ...]
     trusted_proxies: tuple[str, ...]
     http_token: bytes | None = field(repr=False)
+    backup_to: Path | None
+    backup_every_ms: int
     log_format: Literal["text", "json"]
     socket: Path | None
     sources: Mapping[str, str]
@@ -49,14 +52,6 @@ class Settings:
                 f"{self.bind} can be reached by others and there is no token: set CONVMEM_HTTP_TOKEN or "
                 f"CONVMEM_HTTP_TOKEN_FILE, or bind to 127.0.0.1:{self.bind.port}"
             )
-
-
-class Found(NamedTuple):
-    """The text of a setting, where it stands (for people), and the directory that its relative paths start from."""
-
-    text: str
-    source: str
-    base: Path
 
 
 class Setting(NamedTuple):
@@ -128,12 +123,25 @@ def _settings(found: Mapping[str, Found], directory: Path, environment: Mapping[
         allowed_hosts=values["allowed_hosts"],
         trusted_proxies=values["trusted_proxies"],
         http_token=values.get("http_token") or values.get("http_token_file"),
+        backup_to=_outside(values.get("backup_to"), directory, found.get("backup_to")),
+        backup_every_ms=values["backup_every_ms"],
         log_format=values["log_format"],
         socket=_socket(directory, environment),
         sources={
             setting.name: found[setting.name].source if setting.name in found else "default" for setting in SETTINGS
         },
     )
+
+
+def _outside(backup_to: Path | None, directory: Path, found: Found | None) -> Path | None:
+    """A copy beside the original would be lost with it."""
+    if backup_to is not None and Path(os.path.realpath(backup_to)).is_relative_to(os.path.realpath(directory)):
+        assert found is not None
+        raise SettingInvalid(
+            f"CONVMEM_BACKUP_TO ({found.source}): a backup cannot stand in the data directory",
+            setting="CONVMEM_BACKUP_TO",
+        )
+    return backup_to
 
 
 def _from_flags(flags: Mapping[str, str | None], here: Path) -> dict[str, Found]:
@@ -195,61 +203,6 @@ def _read(setting: Setting, found: Found) -> Any:
         raise SettingInvalid(f"{setting.variable} ({found.source}): {error}", setting=setting.variable) from None
 
 
-def _path(found: Found) -> Path:
-    if not found.text.strip():
-        raise ValueError("is empty")
-    return found.base / os.path.expanduser(found.text)
-
-
-def _choice(*allowed: str) -> Callable[[Found], str]:
-    def read(found: Found) -> str:
-        if found.text not in allowed:
-            raise ValueError(f"{found.text!r} is none of {', '.join(allowed)}")
-        return found.text
-
-    return read
-
-
-def _one(read: Callable[[str], Any]) -> Callable[[Found], Any]:
-    return lambda found: read(found.text)
-
-
-def _each(one: Callable[[str], str]) -> Callable[[Found], tuple[str, ...]]:
-    """A list separated by commas, without duplicates; an empty text is an empty list."""
-
-    def read(found: Found) -> tuple[str, ...]:
-        if not found.text.strip():
-            return ()
-        return tuple(dict.fromkeys(one(item.strip()) for item in found.text.split(",")))
-
-    return read
-
-
-def _token(data: bytes) -> bytes:
-    """A token is what a client can send in a header (RFC 6750): no blanks around it, no control characters."""
-    if not data.removeprefix(BYTE_ORDER_MARK).strip():
-        raise ValueError("is blank: no client could send it")
-    if data.startswith(BYTE_ORDER_MARK):
-        raise ValueError("starts with a byte order mark: save it without one")
-    if data != data.strip() or any(byte < 0x20 or byte == 0x7F for byte in data):
-        raise ValueError("holds blanks at an end, line breaks or control characters: no client could send it")
-    if len(data) > TOKEN_BYTES_MAX:
-        raise ValueError(f"is longer than {TOKEN_BYTES_MAX} bytes")
-    return data
-
-
-def _token_file(found: Found) -> bytes:
-    """Read a token from a file and drop the one line end that an editor leaves."""
-    path = _path(found)
-    try:
-        data = files.read_text(path, bytes_max=TOKEN_BYTES_MAX + 3)
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
-    if data is None:
-        raise ValueError(f"{path} is not there")
-    return _token(data[:-2] if data.endswith(b"\r\n") else data.removesuffix(b"\n"))
-
-
 def _default_data_dir() -> Path:
     # Imported here: most starts name their directory, and this import costs as much as the rest of the module.
     import platformdirs
@@ -280,21 +233,26 @@ def _socket(directory: Path, environment: Mapping[str, str]) -> Path | None:
     return None
 
 
-_listen = _one(addresses.parse)
-_hosts = _each(addresses.host)
-_ips = _each(addresses.ip)
-_token_text = _one(lambda text: _token(os.fsencode(text)))
+_listen = reading.one(addresses.parse)
+_hosts = reading.each(addresses.host)
+_ips = reading.each(addresses.ip)
+_token_text = reading.one(lambda text: reading.token(os.fsencode(text)))
+_token_file = reading.token_file
+_every = reading.one(reading.duration_ms)
+_profile, _log_format = reading.choice(*PROFILES), reading.choice(*LOG_FORMATS)
 SETTINGS = (
-    Setting("data_dir", "--data-dir", "CONVMEM_DATA_DIR", None, "directory of the store", _path),
+    Setting("data_dir", "--data-dir", "CONVMEM_DATA_DIR", None, "directory of the store", reading.path),
     Setting("bind", "--bind", "CONVMEM_BIND", "127.0.0.1:8484", "address to listen on", _listen),
-    Setting("profile", "--profile", "CONVMEM_PROFILE", "core", "which tools /mcp shows", _choice(*PROFILES)),
+    Setting("profile", "--profile", "CONVMEM_PROFILE", "core", "which tools /mcp shows", _profile),
     Setting("allowed_hosts", "--allowed-host", "CONVMEM_ALLOWED_HOSTS", "", "names that Host may say", _hosts),
     Setting("trusted_proxies", "--trusted-proxy", "CONVMEM_TRUSTED_PROXIES", "", "proxies to believe", _ips),
     Setting("http_token", None, "CONVMEM_HTTP_TOKEN", None, "token that clients send", _token_text),
     Setting(
         "http_token_file", "--http-token-file", "CONVMEM_HTTP_TOKEN_FILE", None, "file with that token", _token_file
     ),
-    Setting("log_format", "--log-format", "CONVMEM_LOG_FORMAT", "text", "form of the journal", _choice(*LOG_FORMATS)),
+    Setting("backup_to", "--backup-to", "CONVMEM_BACKUP_TO", None, "directory of a backup to keep up", reading.path),
+    Setting("backup_every_ms", "--backup-every", "CONVMEM_BACKUP_EVERY", "6h", "how often it is made", _every),
+    Setting("log_format", "--log-format", "CONVMEM_LOG_FORMAT", "text", "form of the journal", _log_format),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 BY_VARIABLE = {setting.variable: setting for setting in SETTINGS}

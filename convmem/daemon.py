@@ -11,31 +11,29 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import apsw
-
-from convmem import files, holding
+from convmem import checking, files, holding, maintenance
 from convmem.access import StoreAccess
 from convmem.clock import SystemClock
 from convmem.config import Settings
 from convmem.domain import Domain, Origin
 from convmem.engine import Engine
-from convmem.errors import EXIT_STATUS, DataDirectoryUnusable, OperatorError
+from convmem.errors import EXIT_STATUS, Busy, OperatorError
+from convmem.gateway import Gateway
 from convmem.limits import STOP_MS_MAX
-from convmem.store import check as store_check
-from convmem.store import log
-from convmem.store.sqlite import FileShelf, connect_to_read, name
 from convmem.transport import http, loading
 from convmem.transport import stdio as stdio_transport
 from convmem.transport.gate import Settings as HTTPSettings
 
 if TYPE_CHECKING:
     from convmem.catalog import Catalog
+    from convmem.maintenance import Progress
     from convmem.transport.protocol import Kernel
 
+Result = TypeVar("Result")
 JOURNAL = logging.getLogger("convmem")
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -71,8 +69,11 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> int:
     settings.refuse_unsafe_bind()
     with holding.held(settings) as (directory, holder), holding.listening(settings) as (tcp, unix):
         engine, load_catalog = Engine(directory, domains, SystemClock()), functools.cache(catalog)
+        if settings.backup_to is not None:
+            engine.backups.schedule(settings.backup_to, settings.backup_every_ms)
+        gateway = Gateway(engine)
         server = http.Server(
-            http.build(load_catalog, engine, _http_settings(settings), _load_kernel(load_catalog, engine))
+            http.build(load_catalog, gateway, _http_settings(settings), _load_kernel(load_catalog, gateway))
         )
         holder.tell(holding.lock_text(settings, tcp))
         url = holding.url_of(tcp)
@@ -88,11 +89,12 @@ async def stdio(settings: Settings) -> int:
     streams = stdio_transport.claim()
     with holding.held(settings) as (directory, holder), holding.local_socket(settings) as unix:
         engine, load_catalog = Engine(directory, domains, SystemClock()), functools.cache(catalog)
+        gateway = Gateway(engine)
         holder.tell(holding.lock_text(settings, None))
-        waiting = loading.Loading(_load_kernel(load_catalog, engine))
+        waiting = loading.Loading(_load_kernel(load_catalog, gateway))
         speaker = stdio_transport.Stdio(waiting, settings.profile, streams)
         server = http.Server(
-            http.build(load_catalog, engine, _http_settings(settings), _load_kernel(load_catalog, engine))
+            http.build(load_catalog, gateway, _http_settings(settings), _load_kernel(load_catalog, gateway))
         )
 
         async def speak() -> None:
@@ -149,15 +151,15 @@ async def _until_stopped(
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[tuple["Catalog", StoreAccess]]:
-    """The store for one command of the command line, when nobody holds it. Raises the OperatorError that refuses it."""
+async def alone(settings: Settings) -> AsyncIterator[Engine]:
+    """An engine for one command of the command line, when nobody holds the store; raises what refuses it."""
     with holding.held(settings) as (directory, _):
         engine = Engine(directory, domains, SystemClock())
         try:
             async with asyncio.TaskGroup() as tasks:
                 running = tasks.create_task(engine.run())
                 try:
-                    yield catalog(), engine.access(Origin("local", "cli"))
+                    yield engine
                 finally:
                     engine.stop()
                     await asyncio.wait([running])
@@ -166,32 +168,48 @@ async def opened(settings: Settings) -> AsyncIterator[tuple["Catalog", StoreAcce
             raise group.exceptions[0] from None
 
 
-def check(settings: Settings) -> list[str]:
-    """Walk all invariants of the store, beside a running daemon or without one; what is wrong, one sentence each.
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[tuple["Catalog", StoreAccess]]:
+    """The tools and the store for one command of the command line, likewise."""
+    async with alone(settings) as engine:
+        yield catalog(), engine.access(Origin("local", "cli"))
 
-    Raises DataDirectoryUnusable if there is no store, or none that may be read.
+
+def check(settings: Settings, tell: checking.Tell = lambda done, total, sentence: None) -> Mapping[str, Any]:
+    """Walk all invariants of the store, beside a running daemon or without one: {violations[], leftovers[]}.
+
+    Raises DataDirectoryUnusable if it may not be read.
     """
-    directory = files.RealFiles(settings.data_dir)
-    shelf = FileShelf(directory)
     with holding.usable(settings.data_dir):
-        generations = shelf.generations() if directory.names() else []
-        if not directory.exists(log.NAME) or not generations:
-            raise DataDirectoryUnusable(
-                f"there is no store in {settings.data_dir}", path=str(settings.data_dir), uid=os.getuid()
-            )
-        file = directory.open_to_read(log.NAME)
-    try:
-        with (
-            holding.usable(settings.data_dir),
-            closing(connect_to_read(directory.path(name(generations[-1])))) as index,
-        ):
-            # One look: what the daemon commits meanwhile is not seen.
-            index.execute("BEGIN")
-            return store_check.check(file, index, domains(), SystemClock())
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        return [f"the index is damaged: {error}"]
-    finally:
-        file.close()
+        return checking.walk(files.RealFiles(settings.data_dir), domains(), SystemClock(), tell)
+
+
+def compact(settings: Settings, tell: checking.Tell) -> Mapping[str, Any]:
+    """Compact a store that nobody holds; what maintenance.compact answers. Raises StoreLocked if somebody does."""
+    return operated(settings, maintenance.compact, tell)
+
+
+def operated(
+    settings: Settings,
+    work: "Callable[[Engine, Progress], Coroutine[Any, Any, Result]]",
+    tell: checking.Tell,
+) -> Result:
+    """Open a store that nobody holds, do one piece of an operator's work with it, and close it."""
+
+    async def told(done: float, total: float, sentence: str) -> None:
+        tell(done, total, sentence)
+
+    async def run() -> Result:
+        async with alone(settings) as engine:
+            while True:
+                try:
+                    await engine.ready()
+                    break
+                except Busy as busy:  # the index is being made, which ends
+                    tell(busy.details["done"], busy.details["total"], busy.message)
+            return await work(engine, told)
+
+    return asyncio.run(run())
 
 
 def _http_settings(settings: Settings) -> HTTPSettings:
@@ -224,12 +242,12 @@ def _signals(stopping: asyncio.Event) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-def _load_kernel(load_catalog: "Callable[[], Catalog]", engine: Engine) -> "Callable[[], Kernel]":
+def _load_kernel(load_catalog: "Callable[[], Catalog]", gateway: Gateway) -> "Callable[[], Kernel]":
     """The kernel's own load, with the garbage collector at rest: what it makes lives as long as the process.
 
     Walking it again and again while it grows costs a tenth of the start; walking it later paused calls for 100 ms.
     """
-    load = loading.kernel(load_catalog, engine)
+    load = loading.kernel(load_catalog, gateway)
 
     def load_at_rest() -> "Kernel":
         gc.disable()

@@ -5,11 +5,12 @@
     event   a fact that happened (msgspec: it faces the disk)
     decide  command + what is known -> an answer and events, or a refusal
     apply   one event -> SQL in the index
+    kept    a live record as one state event: what compaction, export and the state hash are made of
 
 The store knows domains only through this module; domains know the store only through Access.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
@@ -56,6 +57,70 @@ class Decided(NamedTuple):
     events: tuple[Event, ...] = ()
 
 
+class Kept(NamedTuple):
+    """A live record, whole: `event` is its state event, `sequence` that of the entry that created it."""
+
+    sequence: int
+    at_ms: int
+    origin: Origin
+    event: Event
+
+
+class Reference(NamedTuple):
+    """What a record of a file points at: the field that says so, and the identity of the target."""
+
+    field: str
+    identity: bytes
+
+
+class Named(NamedTuple):
+    """Which record a line of a file is, and which others must be there."""
+
+    identity: bytes
+    references: tuple[Reference, ...] = ()
+
+
+class Record(NamedTuple):
+    """What a line of a file says."""
+
+    at_ms: int
+    origin: Origin
+    event: Event
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordType:
+    """How one kind of record stands on a line of a file (JSON Lines).
+
+    `encode` gives the line of a kept record without its line break. `check` looks at every field of a stranger's line
+    (Invalid with `field`); `check_quickly` at a line as it stands: what `check` would answer if it is just as `encode`
+    writes it and nothing is near a bound, else None. `decode` reads a line that one of them has accepted. `identify`
+    names a kept record, `stored` finds the one of a name or None. `replacing` makes of a stored record and one of the
+    file what stands in the store when the file's is to win, last changed at a sequence. Identities are bytes, unlike
+    those of any other type. The state event has a field `changed_sequence`, None where that is its creating entry's.
+    """
+
+    tag: str
+    event: type[Event]
+    encode: Callable[[Kept], bytes]
+    check: Callable[[Mapping[str, Any]], Named]
+    check_quickly: Callable[[bytes], Named | None]
+    decode: Callable[[bytes], Record]
+    identify: Callable[[Kept], bytes]
+    stored: Callable[[apsw.Connection, bytes], Kept | None]
+    replacing: Callable[[Kept, Record, int], Kept]
+
+
+class Waste(NamedTuple):
+    """What compaction would take away: records that were deleted, changes that later ones or it supersede, and
+    references to records that are gone.
+    """
+
+    deleted: int = 0
+    superseded: int = 0
+    dangling: int = 0
+
+
 class Command(Protocol):
     """An input left with the writer."""
 
@@ -82,7 +147,9 @@ class Access(Protocol):
         """Run `query(connection, *arguments)` on a read-only connection that sees everything acknowledged so far."""
 
     async def rebuild(self) -> Mapping[str, Any]:
-        """Fold the log into a fresh index: rebuilt, log_bytes_before, log_bytes_after, generation, duration_ms."""
+        """Compact the log into a new generation: rebuilt, live, removed, dangling_removed, log_bytes_before,
+        log_bytes_after, generation, duration_ms.
+        """
 
     async def progress(self, done: float, total: float, sentence: str) -> None:
         """Tell the caller how far a long call has come, if it asked."""
@@ -121,8 +188,10 @@ class Domain:
     """A part of convmem with its own words.
 
     `create` is the SQL of its tables in the index (prefixed with the domain's name). `made_ids` tells the store which
-    event holds an id that the store made, so that ids rise across restarts. `check` returns violated invariants of the
-    index in plain sentences. `counts` are the domain's own facts for health.
+    event holds an id that the store made, so that ids rise across restarts. `live` yields every live record as the
+    state event that an empty index can be folded from, by rising sequence, without references to what is gone;
+    `records` says how many of them a file would hold, `record_types` how each stands in one. `waste` is what compaction
+    would take away. `check` returns violated invariants of the index in plain sentences.
     """
 
     name: str
@@ -130,5 +199,9 @@ class Domain:
     deciders: Mapping[type[Any], Decider]
     appliers: Mapping[type[Event], Applier]
     made_ids: Mapping[type[Event], Callable[[Any], str]] = field(default_factory=dict)
+    live: Callable[[apsw.Connection], Iterator[Kept]] = lambda connection: iter(())
+    records: Callable[[apsw.Connection], int] = lambda connection: 0
+    record_types: tuple[RecordType, ...] = ()
+    waste: Callable[[apsw.Connection], Waste] = lambda connection: Waste()
     check: Callable[[apsw.Connection], list[str]] = lambda connection: []
     tools: tuple[Tool, ...] = ()

@@ -10,30 +10,36 @@ with the daemon just works, and one that meets a long fold is not left hanging. 
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, TypeVar
 
-from convmem import __version__
+import apsw
+
+from convmem import health
 from convmem.access import Progress, StoreAccess
+from convmem.backups import Backups
 from convmem.clock import Clock
 from convmem.domain import Domain, Origin
-from convmem.errors import Busy, OperatorError, Stopping, StoreFailed
+from convmem.errors import Busy, ConvmemError, OperatorError, Stopping, StoreFailed
 from convmem.files import RealFiles
+from convmem.health import Status
 from convmem.holding import usable
-from convmem.limits import BUSY_RETRY_MS, OPENING_WAIT_MS_MAX, READERS, REBUILD_RETRY_MS
-from convmem.store import check, log, opening, sqlite
+from convmem.limits import BUSY_RETRY_MS, OPENING_WAIT_MS_MAX, REBUILD_RETRY_MS
+from convmem.scrub import Scrub
+from convmem.store import opening, sqlite
+from convmem.store.compaction import Parts
 from convmem.store.log import Position
 from convmem.store.readers import Readers
 from convmem.store.recovery import Report
-from convmem.store.store import Facts, Store
+from convmem.store.shelf import FileShelf, index_name
+from convmem.store.store import Store
 from convmem.store.writer import Writer
 
-Status = Literal["ok", "degraded", "stopping", "failed"]
+Result = TypeVar("Result")
 JOURNAL = logging.getLogger("convmem")
-SCRUB_SLICE_BYTES = 4 * 1024 * 1024
-SCRUB_PAUSE_S = 0.02
 
 
 class Phase(StrEnum):
@@ -59,23 +65,30 @@ class Engine:
 
     def __init__(self, files: RealFiles, load_domains: Callable[[], Sequence[Domain]], clock: Clock) -> None:
         """Hold nothing yet. `load_domains` is run in a thread when the store is opened: it may take a while."""
-        self._files = files
-        self._shelf = sqlite.FileShelf(files)
+        self.files = files
+        self._shelf = FileShelf(files)
         self._load_domains = load_domains
         self.clock = clock
-        self._started_ms = clock.monotonic_ms()
+        self.started_ms = clock.monotonic_ms()
         self._phase = Phase.OPENING
         self._settled = asyncio.Event()
         self._decided = asyncio.Event()
         self._is_stopped = threading.Event()
-        self._folded = Folded()
-        self._report = Report()
-        self._damage: str | None = None
-        self._scrubbed_bytes = 0
-        self._writer: Writer | None = None
+        self.folded = Folded()
+        self.recovery = Report()
+        self.scrub = Scrub(files)
+        self.backups = Backups(self, files)
+        self.writer: Writer | None = None
         self._readers: Readers | None = None
         self._index_is_damaged = False
-        self.is_rebuilding = False
+        self._domains: Sequence[Domain] = ()
+        self._no_writes: str | None = None
+        self._tasks: asyncio.TaskGroup | None = None
+        # Held by whoever makes a new generation.
+        self.renewal = asyncio.Lock()
+        # Held while a file comes in over the wire: there is one at a time.
+        self.receiving = asyncio.Lock()
+        self.last_compaction_ms: int | None = None
 
     @property
     def phase(self) -> Phase:
@@ -113,35 +126,115 @@ class Engine:
                 self._close(store)
 
     def _open(self) -> Store:
-        domains = self._load_domains()
-        with usable(self._files.root):
-            store, self._report = opening.open_store(self._files, self._shelf, domains, self.clock)
+        self._domains = self._load_domains()
+        with usable(self.files.root):
+            store, self.recovery = opening.open_store(self.files, self._shelf, self._domains, self.clock)
         return store
 
     def _fold(self, store: Store) -> None:
-        with usable(self._files.root):
+        with usable(self.files.root):
             replayed = store.catch_up(self._tell, self.is_stopped)
-        self._report = replace(self._report, entries_replayed=replayed)
+        self.recovery = replace(self.recovery, entries_replayed=replayed)
 
     def _tell(self, done: int, total: int) -> None:
-        self._folded = Folded(done, total)
+        self.folded = Folded(done, total)
 
     async def _serve(self, store: Store) -> None:
-        path = self._files.path(sqlite.name(store.facts().generation))
-        self._writer = Writer(store)
-        self._readers = Readers(lambda: sqlite.connect_to_read(path))
-        self._phase = Phase.READY
-        self._settled.set()
+        self.writer = Writer(store)
+        self._readers = Readers(self._connect(store.facts().generation))
         async with asyncio.TaskGroup() as tasks:
-            scrub = tasks.create_task(self._scrub(self._writer))
+            self._tasks = tasks
+            self._phase = Phase.READY
+            self._settled.set()
+            beside = [tasks.create_task(self.scrub.run(self.writer)), tasks.create_task(self.backups.run())]
             try:
-                await self._writer.run()
+                await self.writer.run()
             except StoreFailed as failure:
                 JOURNAL.error("the store stopped: %s", failure.__cause__ or failure)
                 self._phase = Phase.FAILED
-            scrub.cancel()
+                self._is_stopped.set()
+            for task in beside:
+                task.cancel()
         if self._phase is Phase.FAILED:
             raise StoreFailed("the store stopped after a failure; a restart will recover it")
+
+    def _connect(self, generation: int) -> Callable[[], apsw.Connection]:
+        path = self.files.path(index_name(generation))
+        return lambda: sqlite.connect_to_read(path)
+
+    @property
+    def parts(self) -> Parts:
+        """What the store is made of; known once it is open."""
+        return Parts(self.files, self._shelf, self._domains, self.clock)
+
+    def committed(self) -> Position:
+        """How far the log is committed: what stands before it stays. May be called on any thread."""
+        assert self.writer is not None
+        facts = self.writer.facts
+        return Position(facts.log_bytes, facts.sequence + 1)
+
+    def snapshot(self) -> apsw.Connection:
+        """A connection of its own that sees one moment of the index, for long reading; closed by the caller."""
+        assert self.writer is not None
+        while True:
+            generation = self.writer.facts.generation
+            try:
+                connection = self._connect(generation)()
+            except apsw.CantOpenError:
+                if generation == self.writer.facts.generation:
+                    raise
+                continue  # another generation took over between the two lines
+            connection.execute("BEGIN")
+            # A transaction begins with its first read.
+            connection.execute("SELECT end_offset FROM store_state").fetchall()
+            if generation == self.writer.facts.generation:
+                return connection
+            connection.close()  # its files were removed while they were opened: not all of them need have been there
+
+    def renewed(self, generation: int) -> None:
+        """Let readers go over to another generation; called on the writer's thread before the next batch."""
+        assert self._readers is not None
+        self._readers.renew(self._connect(generation))
+
+    async def apart(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run long work as a task of the engine, which ends only behind it: whoever asked may go away meanwhile."""
+        reply: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+
+        async def run() -> None:
+            try:
+                result = await work
+                if not reply.done():
+                    reply.set_result(result)
+            except ConvmemError as error:
+                if not reply.done():
+                    reply.set_exception(error)
+            finally:
+                # A fault of ours ends the engine; nobody shall wait for it.
+                if not reply.done():
+                    reply.set_exception(StoreFailed("the work was ended by a fault; a restart will recover"))
+
+        try:
+            await self.ready()
+        except ConvmemError:
+            work.close()
+            raise
+        assert self._tasks is not None
+        self._tasks.create_task(run())
+        return await reply
+
+    @contextmanager
+    def without_writes(self, sentence: str) -> Iterator[None]:
+        """Refuse all writes inside the block as Busy with this sentence; reads go on."""
+        self._no_writes = sentence
+        try:
+            yield
+        finally:
+            self._no_writes = None
+
+    def refuse_if_closed_to_writes(self) -> None:
+        """Busy while something runs that admits no write."""
+        if self._no_writes is not None:
+            raise Busy(self._no_writes, retry_after_ms=REBUILD_RETRY_MS)
 
     def _close(self, store: Store) -> None:
         damaged = self._index_is_damaged or store.index_is_damaged
@@ -156,25 +249,8 @@ class Engine:
         if self._phase is not Phase.FAILED:
             self._phase = Phase.STOPPING
         self._is_stopped.set()
-        if self._writer is not None:
-            self._writer.stop()
-
-    async def _scrub(self, writer: Writer) -> None:
-        """Verify the log from its first byte, a slice at a time; damage makes the store degraded and marks it."""
-        facts = writer.facts
-        file = self._files.open_to_read(log.NAME)
-        try:
-            walk = check.scrub(file, generation=facts.generation, end=facts.log_bytes)
-            while (found := await asyncio.to_thread(_slice, walk)) is not None:
-                (self._scrubbed_bytes, _), damage = found
-                if damage is not None:
-                    self._damage = f"the log is damaged at byte {self._scrubbed_bytes}: {damage}"
-                    JOURNAL.error("%s", self._damage)
-                    await writer.alone(lambda store: store.mark_damage(self._scrubbed_bytes))
-                    return
-                await asyncio.sleep(SCRUB_PAUSE_S)
-        finally:
-            file.close()
+        if self.writer is not None:
+            self.writer.stop()
 
     async def ready(self) -> tuple[Writer, Readers]:
         """Return writer and readers; Busy while the index is being folded, Stopping or StoreFailed when it is over."""
@@ -186,14 +262,14 @@ class Engine:
                 raise Busy(
                     "the index is being made from the log",
                     retry_after_ms=REBUILD_RETRY_MS,
-                    done=self._folded.done,
-                    total=self._folded.total,
+                    done=self.folded.done,
+                    total=self.folded.total,
                 ) from None
         if self._phase is Phase.FAILED:
             raise StoreFailed("the store has failed; a restart will recover it")
-        if self._phase is Phase.STOPPING or self._writer is None or self._readers is None:
+        if self._phase is Phase.STOPPING or self.writer is None or self._readers is None:
             raise Stopping("the daemon is stopping", retry_after_ms=BUSY_RETRY_MS)
-        return self._writer, self._readers
+        return self.writer, self._readers
 
     def access(self, origin: Origin, progress: Progress | None = None) -> StoreAccess:
         """Return what a tool may do on behalf of `origin`."""
@@ -203,69 +279,17 @@ class Engine:
         """A reader found the index damaged: stop, throw it away, let the next start fold it again."""
         self._index_is_damaged = True
         self._phase = Phase.FAILED
-        if self._writer is not None:
-            self._writer.fail(StoreFailed("the index is damaged; a restart makes it anew from the log"))
+        if self.writer is not None:
+            self.writer.fail(StoreFailed("the index is damaged; a restart makes it anew from the log"))
 
     def reasons(self) -> list[str]:
         """Why the store is not simply well, in sentences; empty if it is."""
-        facts = self._writer.facts if self._writer is not None else None
-        found = []
-        if self._phase in (Phase.OPENING, Phase.FOLDING):
-            found.append(f"the index is being made from the log: {self._folded.done} of {self._folded.total} bytes")
-        if self._phase in (Phase.STOPPING, Phase.FAILED):
-            found.append(f"the store is {self._phase.value}")
-        if facts is not None and facts.full_since_ms is not None:
-            found.append("the disk is full: writes are refused until one fits, reads go on")
-        if self._damage is not None:
-            found.append(self._damage)
-        return found
+        return health.reasons(self)
 
     def status(self) -> Status:
         """How the store is, in one word."""
-        if self._phase is Phase.STOPPING:
-            return "stopping"
-        if self._phase is Phase.FAILED:
-            return "failed"
-        return "degraded" if self.reasons() else "ok"
+        return health.status(self)
 
     def health(self) -> Mapping[str, Any]:
         """Facts for get_system_health that need no index."""
-        writer = self._writer
-        facts: Facts | None = writer.facts if writer is not None else None
-        health: dict[str, Any] = {
-            "status": self.status(),
-            "reasons": self.reasons(),
-            "version": __version__,
-            "uptime_ms": int(self.clock.monotonic_ms() - self._started_ms),
-            "recovery": asdict(self._report),
-        }
-        if writer is None or facts is None:
-            return health
-        counters = self._files.counters
-        name = sqlite.name(facts.generation)
-        return health | {
-            "sequence": str(facts.sequence),
-            "generation": str(facts.generation),
-            "log_bytes": facts.log_bytes,
-            "log_verified_bytes": self._scrubbed_bytes,
-            "index_bytes": sum(self._files.size(name + suffix) for suffix in sqlite.SUFFIXES),
-            "io": {
-                "log": {"writes": counters.writes, "bytes": counters.bytes, "flushes": counters.flushes},
-                "index": {"writes": facts.index_writes, "bytes": facts.index_bytes, "flushes": facts.index_flushes},
-            },
-            "mailbox": {"waiting": writer.depth, "bytes": writer.bytes_held},
-            "bytes_held": writer.bytes_held + (1 + READERS) * sqlite.CACHE_KIB * 1024,
-            "last_error": facts.last_error or "",
-        }
-
-
-def _slice(walk: Iterator[tuple[Position, str | None]]) -> tuple[Position, str | None] | None:
-    """Advance the scrub by one slice; where it stands and what is wrong there, None at the end."""
-    start: int | None = None
-    found: tuple[Position, str | None] | None = None
-    for found in walk:
-        position, damage = found
-        start = position.offset if start is None else start
-        if damage is not None or position.offset - start >= SCRUB_SLICE_BYTES:
-            break
-    return found
+        return health.health(self)

@@ -26,6 +26,11 @@ class ConvmemError(Exception):
         self.message = message
         self.details = details
 
+    def facts(self) -> dict[str, Any]:
+        """The error as programs are told it: code, message, retryable, and the details beside them."""
+        is_retryable = isinstance(self, RetryError)
+        return {"code": self.code, "message": self.message, "retryable": is_retryable, **self.details}
+
 
 class CallerError(ConvmemError):
     """The caller can act: another request will do."""
@@ -83,6 +88,18 @@ class QueryLimit(CallerError):
     """A read took longer than it may. details: ms_max."""
 
     code = "QUERY_LIMIT"
+
+
+class DiskFault(CallerError):
+    """The disk refused a file that this request needed beside the store; the store is as it was. details: path."""
+
+    code = "IO_ERROR"
+
+
+class BackupRefused(CallerError):
+    """A directory that holds no backup or not this one, or a copy that is not what was written. details: part."""
+
+    code = "BACKUP_ERROR"
 
 
 class RetryError(ConvmemError):

@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,6 +56,18 @@ class Files(Protocol):
 
     def open(self, name: str) -> File:
         """Open for reading and writing; made (mode 0600) and its name made durable if it is missing."""
+
+    def open_to_read(self, name: str) -> File:
+        """Open an existing file for reading only."""
+
+    def stage(self, name: str) -> File:
+        """Open an empty file (mode 0600) whose name need not survive: rename() gives it one that does."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name, in the place of whatever bears it; durable only after sync_directory()."""
+
+    def sync_directory(self) -> None:
+        """Return when the names are on the medium."""
 
     def exists(self, name: str) -> bool: ...
     def size(self, name: str) -> int:
@@ -135,8 +147,16 @@ class RealFiles:
         is_new = not self.exists(name)
         file = RealFile(self.root / name, self.counters)
         if is_new:
-            self._sync_directory()
+            self.sync_directory()
         return file
+
+    def stage(self, name: str) -> RealFile:
+        file = RealFile(self.root / name, self.counters)
+        file.truncate(0)
+        return file
+
+    def rename(self, old: str, new: str) -> None:
+        os.rename(self.root / old, self.root / new)
 
     def open_to_read(self, name: str) -> RealFile:
         """Open an existing file for reading only."""
@@ -157,7 +177,7 @@ class RealFiles:
     def remove(self, name: str) -> None:
         remove(self.root / name)
 
-    def _sync_directory(self) -> None:
+    def sync_directory(self) -> None:
         descriptor = os.open(self.root, os.O_RDONLY | os.O_CLOEXEC)
         try:
             self.counters.flushes += 1
@@ -225,6 +245,44 @@ def make_private(path: Path) -> None:
 def boot_id() -> str:
     """A text that changes with each start of the operating system; empty where none is to be had."""
     return (read_text(Path("/proc/sys/kernel/random/boot_id"), bytes_max=64) or b"").decode().strip()
+
+
+@contextmanager
+def appearing(path: Path) -> Iterator[Callable[[bytes], object]]:
+    """A file for the owner alone that has its name only once all that was written is on the disk; else there is none.
+
+    What bears the name already stays until then. A device or a pipe is simply written to. OSError as the disk says it,
+    also at the very end.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        with open(target, "wb") as stream:
+            yield stream.write
+        return
+    part = target.with_name(f".convmem-{os.getpid()}.part")
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE), "wb") as file:
+            yield file.write
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, target)
+    finally:
+        remove(part)
+    RealFiles(target.parent).sync_directory()
+
+
+def regular(path: Path) -> RealFile:
+    """Open a file of somebody else's for reading; OSError if it is no regular file."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return RealFile(path, Counters(), writable=False)
+
+
+def flush(path: Path) -> None:
+    """Return when a file that others wrote is on the medium; not counted here."""
+    file = RealFile(path, Counters())
+    file.sync()
+    file.close()
 
 
 def remove(path: Path) -> None:

@@ -1,15 +1,46 @@
-"""What all inputs are made of: the base class, and the two leniencies that clients need.
+"""What all inputs are made of: the base class, the two leniencies that clients need, and how a refusal is said.
 
 Apart from domain.py, because pydantic is slow to import: a daemon listens before it needs the first input.
 """
 
 import re
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 from convmem import strict_json
-from convmem.limits import INT64_MAX, INT64_MIN
+from convmem.errors import Invalid
+from convmem.limits import FIELD_CODE_POINTS_MAX, INT64_MAX, INT64_MIN
+
+Ask = TypeVar("Ask", bound=BaseModel)
+
+# How a rule of an input class is said to a caller, by pydantic's name of the rule; {…} is a fact of the rule.
+SENTENCES: Mapping[str, str] = {
+    "missing": "is required",
+    "extra_forbidden": "is not an argument here",
+    "string_type": "must be a string",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must match {pattern}",
+    "int_type": "must be an integer",
+    "bool_type": "must be true or false",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "too_short": "must have at least {min_length} entries",
+    "too_long": "must have at most {max_length} entries",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "literal_error": "must be {expected}",
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "value_error": "{error}",
+}
 
 
 def _whole(value: Any) -> Any:
@@ -49,3 +80,33 @@ class Input(BaseModel):
     def size_bytes(self) -> int:
         """A small command; inputs that carry text say more."""
         return 1024
+
+
+def checked(input_class: type[Ask], arguments: Mapping[str, Any]) -> Ask:
+    """Return the arguments as an input; Invalid with `field` for the first thing that is wrong with them.
+
+    Many clients send null for what their model left out, so null is the same as absent; a name that is no argument is
+    refused whatever its value.
+    """
+    return exact(
+        input_class,
+        {name: value for name, value in arguments.items() if value is not None or name not in input_class.model_fields},
+    )
+
+
+def exact(input_class: type[Ask], given: Mapping[str, Any]) -> Ask:
+    """The same for what a program wrote: null is a value like any other."""
+    try:
+        return input_class.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+    field = ".".join(map(str, first["loc"]))
+    if len(field) > FIELD_CODE_POINTS_MAX:
+        field = field[:FIELD_CODE_POINTS_MAX] + "…"
+    raise Invalid(f"{field or 'the arguments'} {_sentence(first)}", field=field)
+
+
+def _sentence(error: ErrorDetails) -> str:
+    """What is wrong, in words of the interface: the library's own would show its types and the value."""
+    sentence = SENTENCES.get(error["type"], "is not valid")
+    return sentence.format(**error["ctx"]) if "ctx" in error else sentence

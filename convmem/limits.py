@@ -61,6 +61,16 @@ SEARCH_SLICE_BYTES = 8 * MIB
 SEARCH_SCAN_BYTES_MAX = 1024 * MIB
 MATCH_RANGES_MAX = 32
 
+# Files of records (JSON Lines).
+LINE_BYTES_MAX = 8 * MIB
+IMPORT_RECORDS_MAX = 1_000_000
+IMPORT_BYTES_MAX = 4 * 1024 * MIB
+EXPORT_PIECE_BYTES = 256 * KIB
+
+# Backups.
+MANIFEST_BYTES_MAX = 1 * MIB
+BACKUP_EVERY_S_MAX = 366 * 24 * 3600
+
 # JSON that comes in.
 JSON_LEVELS_MAX = 64
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -71,7 +81,7 @@ BODY_BYTES_MAX = 6 * CONTENT_BYTES_MAX + 256 * KIB
 BODIES_BYTES_MAX = 64 * MIB
 BODY_SILENCE_S_MAX = 30
 HEADERS_BYTES_MAX = 32 * KIB
-CLIENT_BYTES_MAX = 128
+CLIENT_BYTES_MAX, DEVICE_BYTES_MAX, TRANSPORT_BYTES_MAX = 128, 128, 32
 SOCKET_PATH_BYTES_MAX = 100
 STOP_MS_MAX = 5_000
 OPENING_WAIT_MS_MAX = 1_000
@@ -80,6 +90,8 @@ FIELD_CODE_POINTS_MAX = 128
 SEEN_CODE_POINTS_MAX = 256
 KEEP_ALIVE_S = 75
 STOP_GRACE_S = 3
+# Lines of progress of a long operation: not closer together than this, and never further apart.
+PROGRESS_INTERVAL_MS_MIN, PROGRESS_SILENCE_S_MAX = 100, 10
 STDIO_REQUESTS_MAX = 64
 LOCK_TEXT_BYTES_MAX = 4 * KIB
 SETTINGS_FILE_BYTES_MAX = 64 * KIB
@@ -90,17 +102,25 @@ MAILBOX_BYTES_MAX = 64 * MIB
 BATCH_COMMANDS_MAX = 256
 BATCH_BYTES_MAX = 8 * MIB
 FRAME_BYTES_MAX = 32 * MIB
+# Live records share a frame of their generation's state until it has this size.
+STATE_FRAME_BYTES = 1 * MIB
 # Pages of the index's WAL that make a checkpoint due: when nobody waits, and at the latest.
 CHECKPOINT_PAGES_IDLE, CHECKPOINT_PAGES_BUSY = 256, 8_192
 BUSY_RETRY_MS = 100
 REBUILD_RETRY_MS = 1_000
 STORAGE_FULL_RETRY_MS = 5_000
 READERS = 2
+# How often a check begins again because another generation took over meanwhile.
+CHECK_ATTEMPTS_MAX = 5
+# How often a salvage copies an index that changes meanwhile, and how much of a kind its report lists.
+SALVAGE_COPIES_MAX = 5
+SALVAGE_LISTED_MAX = 1_000
 
 assert BATCH_BYTES_MAX + 2 * CONTENT_BYTES_MAX < FRAME_BYTES_MAX, "any batch fits one frame"
 assert CONTENT_BYTES_MAX < BATCH_BYTES_MAX <= MAILBOX_BYTES_MAX
 assert BODY_BYTES_MAX > 6 * CONTENT_BYTES_MAX, "the content limit must be reachable however the text is escaped"
 assert REPLY_BYTES_MAX > BODY_BYTES_MAX
+assert LINE_BYTES_MAX > BODY_BYTES_MAX, "any record fits a line"
 assert BODIES_BYTES_MAX > 8 * BODY_BYTES_MAX, "eight clients may send the largest message at once"
 assert CURSOR_BYTES_MAX >= 2 * SESSION_ID_BYTES_MAX + 64, "a cursor may hold a session id"
 assert STOP_GRACE_S * 1000 < STOP_MS_MAX, "after the last answer there must be time to close the store"

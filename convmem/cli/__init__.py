@@ -12,7 +12,22 @@ from typing import Annotated
 import typer
 
 from convmem import __version__
-from convmem.cli import check, config, journal, search, serve, sessions, show, stdio
+from convmem.cli import (
+    backup,
+    check,
+    compact,
+    config,
+    export,
+    import_,
+    journal,
+    restore,
+    salvage,
+    search,
+    serve,
+    sessions,
+    show,
+    stdio,
+)
 from convmem.cli.asking import CallFailed
 from convmem.cli.start import Start
 from convmem.errors import EXIT_STATUS, ConvmemError, OperatorError
@@ -32,7 +47,13 @@ app.command("stdio")(stdio.stdio)
 app.command("search")(search.search)
 app.command("sessions")(sessions.sessions)
 app.command("show")(show.show)
+app.command("export")(export.export)
+app.command("import")(import_.import_)
+app.command("backup")(backup.backup)
+app.command("restore")(restore.restore)
+app.command("compact")(compact.compact)
 app.command("check")(check.check)
+app.command("salvage")(salvage.salvage)
 app.command("config")(config.config)
 
 

@@ -6,7 +6,7 @@ the store itself, for as long as the question takes.
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -14,7 +14,11 @@ from convmem.cli.start import settings_of, start_of
 from convmem.config import Settings, client_token
 from convmem.errors import Busy, SettingInvalid, StoreLocked
 
-LOG = "convmem.log"
+if TYPE_CHECKING:
+    from convmem.cli.call import Place
+
+LOG, INDEX = "convmem.log", "index-*.db"
+Result = TypeVar("Result")
 Ask = Callable[[str, Mapping[str, Any]], dict[str, Any]]
 
 
@@ -25,44 +29,94 @@ class CallFailed(Exception):
 def asker(context: typer.Context, *, data_dir: str | None, url: str | None, token_file: str | None) -> Ask:
     """Return a function that calls a tool by name and returns its facts. Raises what keeps it from being asked."""
     if url is not None:
-        from convmem.cli.call import Place, call
+        from convmem.cli.call import call
 
-        start = start_of(context)
-        place = Place(url=url, token=client_token(token_file, start.environment, start.working_directory))
+        place = place_of(context, url=url, token_file=token_file)
         return lambda tool, arguments: call(place, tool, arguments)
-    if token_file is not None:
-        raise SettingInvalid("--token-file goes with --url", setting="--token-file")
-    settings = settings_of(context, data_dir=data_dir)
+    settings = _own_settings(context, data_dir=data_dir, token_file=token_file)
     return lambda tool, arguments: _ask_here(settings, tool, arguments)
 
 
+def reach(
+    context: typer.Context,
+    *,
+    data_dir: str | None,
+    url: str | None,
+    token_file: str | None,
+    there: "Callable[[Place], Result]",
+    here: Callable[[Settings], Result],
+    needs_store: bool = True,
+) -> Result:
+    """Return `there(place)` of whoever holds the store, or of another machine; where nobody holds it, `here(settings)`.
+
+    `there` raises one of call.NOBODY if no daemon listens on the local socket, `here` StoreLocked if one came first.
+    With `needs_store`, `here` is not reached where there is none: CallFailed.
+    """
+    if url is not None:
+        return there(place_of(context, url=url, token_file=token_file))
+    settings = _own_settings(context, data_dir=data_dir, token_file=token_file)
+    return _reach_here(settings, there, here, needs_store=needs_store)
+
+
+def place_of(context: typer.Context, *, url: str, token_file: str | None) -> "Place":
+    """The daemon at a URL, with the token from the file or from CONVMEM_TOKEN."""
+    from convmem.cli.call import Place
+
+    start = start_of(context)
+    return Place(url=url, token=client_token(token_file, start.environment, start.working_directory))
+
+
+def _own_settings(context: typer.Context, *, data_dir: str | None, token_file: str | None) -> Settings:
+    if token_file is not None:
+        raise SettingInvalid("--token-file goes with --url", setting="--token-file")
+    return settings_of(context, data_dir=data_dir)
+
+
 def need_store(settings: Settings) -> None:
-    """Raise CallFailed where there is no store yet: a question must not make one."""
-    is_missing = not os.path.lexists(settings.data_dir)
-    if is_missing or (os.access(settings.data_dir, os.X_OK) and not os.path.lexists(settings.data_dir / LOG)):
-        raise CallFailed(f"there is no store in {settings.data_dir} yet: `convmem serve` makes one")
+    """Raise CallFailed where there is no store yet, not even the index of one: a question must not make one."""
+    directory = settings.data_dir
+    is_missing = not os.path.lexists(directory)
+    is_empty = os.access(directory, os.X_OK) and not os.path.lexists(directory / LOG) and not any(directory.glob(INDEX))
+    if is_missing or is_empty:
+        raise CallFailed(f"there is no store in {directory} yet: `convmem serve` makes one")
 
 
 def _ask_here(settings: Settings, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     # Imported here, like all that only a question needs: HTTP brings TLS and the parser of e-mail headers along.
-    from convmem.cli.call import NOBODY, Place, call, place_of_holder
+    from convmem.cli.call import call
+
+    def ask_own_store(settings: Settings) -> dict[str, Any]:
+        import asyncio
+
+        return asyncio.run(_ask_own_store(settings, tool, arguments))
+
+    return _reach_here(settings, lambda place: call(place, tool, arguments), ask_own_store)
+
+
+def _reach_here(
+    settings: Settings,
+    there: "Callable[[Place], Result]",
+    here: Callable[[Settings], Result],
+    *,
+    needs_store: bool = True,
+) -> Result:
+    from convmem.cli.call import NOBODY, Place, place_of_holder
 
     if settings.socket is not None:
         try:
-            return call(Place(socket=settings.socket), tool, arguments)
+            return there(Place(socket=settings.socket))
         except NOBODY:
             pass  # Nobody holds the store, so that it can be opened here; or it is not for us, which opening it says.
-    need_store(settings)
-    import asyncio
-
+    if needs_store:
+        need_store(settings)
     try:
-        return asyncio.run(_ask_own_store(settings, tool, arguments))
+        return here(settings)
     except StoreLocked as locked:
         # Somebody holds it whose socket cannot be reached: its address may be.
         place = place_of_holder(locked.details["holder"], settings.http_token)
         if place is None:
             raise
-        return call(place, tool, arguments)
+        return there(place)
 
 
 async def _ask_own_store(settings: Settings, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

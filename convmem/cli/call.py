@@ -14,11 +14,12 @@ from urllib.parse import urlsplit
 
 from convmem import __version__
 from convmem.cli.asking import CallFailed
-from convmem.errors import ConvmemError
+from convmem.errors import ConvmemError, RetryError
 
 CONNECT_WAIT_S, ANSWER_WAIT_S = 5, 60
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 PATH = "/mcp/messages"
+RETRY_MS = 1_000
 # What a socket says where no daemon of ours listens: none was started, one was killed, or it is not for us.
 NOBODY = (ConnectionRefusedError, FileNotFoundError, NotADirectoryError, PermissionError)
 
@@ -63,17 +64,14 @@ def call(place: Place, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any
     Raises one of NOBODY if no daemon listens on the socket, the ConvmemError that the daemon refuses with, and
     CallFailed for anything else.
     """
-    connection, path = _connection(place)
+    connection, path = connection_to(place)
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
-    headers = {
+    headers = headers_for(place) | {
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
-        "User-Agent": f"convmem/{__version__}",
     }
-    if place.token is not None:
-        headers["Authorization"] = f"Bearer {place.token.decode('latin-1')}"
     try:
-        connection.request("POST", path, json.dumps(request).encode(), headers)
+        connection.request("POST", path or PATH, json.dumps(request).encode(), headers)
         response = connection.getresponse()
         return _facts(place, response, response.read(ANSWER_BYTES_MAX))
     except (OSError, HTTPException) as error:
@@ -84,24 +82,38 @@ def call(place: Place, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any
         connection.close()
 
 
-def _connection(place: Place) -> tuple[HTTPConnection, str]:
+def connection_to(place: Place) -> tuple[HTTPConnection, str]:
+    """A connection that is not open yet, and the path that the URL names (empty if none). CallFailed if it is none."""
     if place.socket is not None:
-        return SocketConnection(place.socket), PATH
+        return SocketConnection(place.socket), ""
     try:
         url = urlsplit(place.url)
         kind = {"http": HTTPConnection, "https": HTTPSConnection}[url.scheme]
         if not url.hostname or url.username or url.query or url.fragment:
             raise ValueError
-        return kind(url.hostname, url.port, timeout=ANSWER_WAIT_S), url.path.rstrip("/") or PATH
+        return kind(url.hostname, url.port, timeout=ANSWER_WAIT_S), url.path.rstrip("/")
     except (ValueError, KeyError):
         raise CallFailed(f"{place.url!r} is not a URL like http://host:8484") from None
 
 
-def _facts(place: Place, response: HTTPResponse, body: bytes) -> dict[str, Any]:
+def headers_for(place: Place) -> dict[str, str]:
+    """Who asks, and the token that lets it in."""
+    headers = {"User-Agent": f"convmem/{__version__}"}
+    if place.token is not None:
+        headers["Authorization"] = f"Bearer {place.token.decode('latin-1')}"
+    return headers
+
+
+def decoded(body: bytes) -> Any:
+    """The value of a JSON text that a daemon sent; None if it is none."""
     try:
-        answer = json.loads(body)
+        return json.loads(body)
     except ValueError:
-        answer = None
+        return None
+
+
+def _facts(place: Place, response: HTTPResponse, body: bytes) -> dict[str, Any]:
+    answer = decoded(body)
     if not isinstance(answer, dict):
         raise CallFailed(f"{place} answered {response.status} {response.reason}, which is no answer of convmem")
     error = answer.get("error")
@@ -120,6 +132,9 @@ def refusal(error: Mapping[str, Any]) -> Exception:
     details = {name: value for name, value in error.items() if name not in {"code", "message", "retryable"}}
     for kind in _kinds(ConvmemError):
         if getattr(kind, "code", None) == error["code"]:
+            if issubclass(kind, RetryError):
+                # What is refused before it is read names it in a header only.
+                details.setdefault("retry_after_ms", RETRY_MS)
             return kind(error["message"], **details)
     return CallFailed(f"{error['code']}: {error['message']}")
 

@@ -1,11 +1,16 @@
 """convmem config: every setting, its value, and where it came from."""
 
+from collections.abc import Callable
+from typing import Any
+
 import typer
 
 from convmem.cli.printing import print_json, print_table
 from convmem.cli.start import (
     AllowedHosts,
     AsJSON,
+    BackupEvery,
+    BackupTo,
     Bind,
     DataDir,
     HTTPTokenFile,
@@ -15,9 +20,16 @@ from convmem.cli.start import (
     settings_of,
 )
 from convmem.config import SETTINGS, Settings
+from convmem.setting_values import duration_text
 
 COLUMNS = ("setting", "value", "from")
 SECRETS = {"http_token", "http_token_file"}
+SHOWN: dict[str, Callable[[Any], str]] = {
+    "allowed_hosts": ", ".join,
+    "trusted_proxies": ", ".join,
+    "backup_to": lambda path: "" if path is None else str(path),
+    "backup_every_ms": duration_text,
+}
 
 
 def config(
@@ -28,6 +40,8 @@ def config(
     allowed_hosts: AllowedHosts = None,
     trusted_proxies: TrustedProxies = None,
     http_token_file: HTTPTokenFile = None,
+    backup_to: BackupTo = None,
+    backup_every: BackupEvery = None,
     log_format: LogFormat = None,
     as_json: AsJSON = False,
 ) -> None:
@@ -40,6 +54,8 @@ def config(
         allowed_hosts=allowed_hosts,
         trusted_proxies=trusted_proxies,
         http_token_file=http_token_file,
+        backup_to=backup_to,
+        backup_every_ms=backup_every,
         log_format=log_format,
     )
     shown = {setting.variable: (_shown(settings, setting.name), settings.sources[setting.name]) for setting in SETTINGS}
@@ -52,5 +68,4 @@ def config(
 def _shown(settings: Settings, name: str) -> str:
     if name in SECRETS:
         return "set, not shown" if settings.sources[name] != "default" else "not set"
-    value = getattr(settings, name)
-    return ", ".join(value) if name in {"allowed_hosts", "trusted_proxies"} else str(value)
+    return SHOWN.get(name, str)(getattr(settings, name))

@@ -9,6 +9,8 @@ import typer
 from convmem.cli import journal
 from convmem.cli.start import (
     AllowedHosts,
+    BackupEvery,
+    BackupTo,
     Bind,
     DataDir,
     HTTPTokenFile,
@@ -29,6 +31,8 @@ def serve(
     allowed_hosts: AllowedHosts = None,
     trusted_proxies: TrustedProxies = None,
     http_token_file: HTTPTokenFile = None,
+    backup_to: BackupTo = None,
+    backup_every: BackupEvery = None,
     log_format: LogFormat = None,
 ) -> None:
     """Run the daemon: MCP over HTTP, and a local socket beside it, until SIGTERM or SIGINT."""
@@ -40,6 +44,8 @@ def serve(
         allowed_hosts=allowed_hosts,
         trusted_proxies=trusted_proxies,
         http_token_file=http_token_file,
+        backup_to=backup_to,
+        backup_every_ms=backup_every,
         log_format=log_format,
     )
     settings.refuse_unsafe_bind()

@@ -3,6 +3,7 @@
 An option's name, variable and meaning are rows of config.SETTINGS: help text and settings cannot drift apart.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -32,6 +33,8 @@ Profile = Annotated[str | None, _option("profile", "NAME")]
 AllowedHosts = Annotated[list[str] | None, _option("allowed_hosts", "NAME")]
 TrustedProxies = Annotated[list[str] | None, _option("trusted_proxies", "IP")]
 HTTPTokenFile = Annotated[str | None, _option("http_token_file", "PATH")]
+BackupTo = Annotated[str | None, _option("backup_to", "PATH")]
+BackupEvery = Annotated[str | None, _option("backup_every_ms", "6h")]
 LogFormat = Annotated[str | None, _option("log_format", "text|json")]
 
 URL = Annotated[str | None, typer.Option("--url", metavar="URL", help="another daemon, for example http://host:8484")]
@@ -56,6 +59,11 @@ def settings_of(context: typer.Context, **flags: str | Sequence[str] | None) -> 
         for name, given in flags.items()
     }
     return load(texts, start.environment, start.working_directory)
+
+
+def path_of(context: typer.Context, text: str) -> Path:
+    """A path that an argument names, from the working directory on; it may not exist."""
+    return (start_of(context).working_directory or Path("/")) / os.path.expanduser(text)
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:

@@ -12,16 +12,11 @@ INVARIANTS: tuple[tuple[str, str], ...] = (
     (
         "message {} was changed before it was written, or in no revision",
         "SELECT sequence FROM messages_message WHERE changed_sequence < sequence OR revision < 1"
-        " OR (revision = 1) != (changed_sequence = sequence)",
+        " OR (revision = 1 AND changed_sequence != sequence)",
     ),
     (
         "message {} was updated before its timestamp",
         "SELECT sequence FROM messages_message WHERE updated_at < timestamp",
-    ),
-    (
-        "message {} has an id that is not above the one before it",
-        "SELECT sequence FROM (SELECT sequence, message_id, lag(message_id) OVER (ORDER BY sequence) AS before"
-        " FROM messages_message) WHERE message_id <= before",
     ),
     (
         "message {} gives a size that its content does not have",
@@ -63,7 +58,7 @@ INVARIANTS: tuple[tuple[str, str], ...] = (
     (
         "the receipt of message {} does not name it",
         "SELECT r.sequence FROM messages_receipt AS r JOIN messages_message AS m USING (sequence)"
-        " WHERE (m.message_id, m.session_id, m.timestamp) != (r.message_id, r.session_id, r.timestamp)",
+        " WHERE m.message_id != r.message_id",
     ),
 )
 

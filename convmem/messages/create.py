@@ -7,7 +7,7 @@
     messages_group      per session, project and kind: how many live messages, earliest and latest timestamp; what
                         the list of sessions reads instead of all messages
     messages_receipt    what idempotency keys left behind; outlives its message
-    messages_total      how many messages were ever deleted
+    messages_total      what this generation of the log holds in vain: `deleted` messages, `superseded` changes
 
 `links` says how many rows of relation and source a message has: nearly all have none and need no second look. `tags`
 are joined with U+0000, which no tag holds. `content` stands behind all that is short: SQLite then reads its pages only

@@ -1,4 +1,4 @@
-"""What has happened to messages.
+"""What has happened to messages; and, for the state that a compacted log opens with, what is.
 
 The fields carry only what the entry itself does not: sequence, time and origin stand in the entry, so a message's
 `timestamp` is its entry's time and its `sequence` its entry's number. An update holds only what changed: a field left
@@ -60,3 +60,39 @@ class MessageDeleted(Event, frozen=True, kw_only=True, omit_defaults=True, tag="
     """A message is gone."""
 
     message_id: str
+
+
+class MessageKept(Event, frozen=True, kw_only=True, omit_defaults=True, tag="message_kept"):
+    """A live message, whole, as it stood when its log was compacted, or as a file brought it.
+
+    Its entry says its sequence, timestamp and origin. `updated_at` and `changed_sequence` are left out where they are
+    the entry's own.
+    """
+
+    message_id: str
+    session_id: str
+    role: Role
+    content: str
+    revision: int = 1
+    updated_at: int | None = None
+    changed_sequence: int | None = None
+    tool_call_id: str | None = None
+    tags: tuple[str, ...] = ()
+    memory_tier: Tier = "mid"
+    memory_kind: Kind = "conversation"
+    importance: int = 0
+    summary: str | None = None
+    relations: tuple[Relation, ...] = ()
+    source_message_ids: tuple[str, ...] = ()
+    project: str | None = None
+
+
+class ReceiptKept(Event, frozen=True, kw_only=True, omit_defaults=True, tag="receipt_kept"):
+    """What an idempotency key was answered with; it outlives its message. The entry's sequence is the receipt's."""
+
+    device: str
+    receipt: Receipt
+    message_id: str
+    session_id: str
+    timestamp: int
+    sha256: bytes

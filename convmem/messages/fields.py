@@ -31,7 +31,9 @@ from convmem.limits import (
 from convmem.messages.model import ULID
 
 
-def _sized(bytes_min: int, bytes_max: int) -> AfterValidator:
+def sized(bytes_min: int, bytes_max: int) -> AfterValidator:
+    """A text of this many bytes of UTF-8."""
+
     def check(value: str) -> str:
         if not bytes_min <= len(value.encode()) <= bytes_max:
             raise ValueError(f"must be {bytes_min} to {bytes_max} bytes of UTF-8")
@@ -74,18 +76,18 @@ def _distinct(value: list[str]) -> list[str]:
 
 NAME = AfterValidator(_without_nul)
 
-SessionId = Annotated[str, NAME, _sized(1, SESSION_ID_BYTES_MAX)]
-ToolCallId = Annotated[str, NAME, _sized(0, TOOL_CALL_ID_BYTES_MAX)]
-Project = Annotated[str, NAME, _sized(0, PROJECT_BYTES_MAX)]
-Tag = Annotated[str, NAME, _sized(1, TAG_BYTES_MAX)]
+SessionId = Annotated[str, NAME, sized(1, SESSION_ID_BYTES_MAX)]
+ToolCallId = Annotated[str, NAME, sized(0, TOOL_CALL_ID_BYTES_MAX)]
+Project = Annotated[str, NAME, sized(0, PROJECT_BYTES_MAX)]
+Tag = Annotated[str, NAME, sized(1, TAG_BYTES_MAX)]
 Tags = Annotated[list[Tag], AfterValidator(_distinct)]
-RelationType = Annotated[str, NAME, _sized(1, RELATION_TYPE_BYTES_MAX)]
-IdempotencyKey = Annotated[str, NAME, _sized(1, IDEMPOTENCY_KEY_BYTES_MAX)]
-Cursor = Annotated[str, NAME, _sized(1, CURSOR_BYTES_MAX)]
+RelationType = Annotated[str, NAME, sized(1, RELATION_TYPE_BYTES_MAX)]
+IdempotencyKey = Annotated[str, NAME, sized(1, IDEMPOTENCY_KEY_BYTES_MAX)]
+Cursor = Annotated[str, NAME, sized(1, CURSOR_BYTES_MAX)]
 MessageId = Annotated[str, AfterValidator(_ulid)]
 Content = Annotated[str, AfterValidator(_content)]
-Summary = Annotated[str, _sized(0, SUMMARY_BYTES_MAX)]
-Query = Annotated[str, _sized(1, QUERY_BYTES_MAX)]
+Summary = Annotated[str, sized(0, SUMMARY_BYTES_MAX)]
+Query = Annotated[str, sized(1, QUERY_BYTES_MAX)]
 Importance = Annotated[int, Field(ge=0, le=IMPORTANCE_MAX), AsWhole]
 Revision = Annotated[int, Field(ge=1, le=REVISION_MAX), AsWhole]
 Time = Annotated[int, Field(ge=0, le=TIME_MS_MAX), AsWhole]

@@ -13,7 +13,14 @@ from msgspec import UNSET
 
 from convmem.domain import Event, Place
 from convmem.limits import RECEIPTS_KEPT_MS
-from convmem.messages.events import MessageDeleted, MessageUpdated, MessageWritten, Receipt
+from convmem.messages.events import (
+    MessageDeleted,
+    MessageKept,
+    MessageUpdated,
+    MessageWritten,
+    Receipt,
+    ReceiptKept,
+)
 from convmem.messages.model import TAG_SEPARATOR, Relation, split_tags
 from convmem.text import fold
 
@@ -25,17 +32,51 @@ Group = tuple[str, str | None, str]  # session_id, project, memory_kind
 
 def message_written(connection: apsw.Connection, event: MessageWritten, place: Place) -> None:
     """Show a new message; its timestamp is its entry's time."""
-    encoded = event.content.encode()
+    _insert(connection, event, place, revision=1, updated_at=place.at_ms, changed_sequence=place.sequence)
+    if event.receipt is not None:
+        connection.execute("DELETE FROM messages_receipt WHERE timestamp < ?", (place.at_ms - RECEIPTS_KEPT_MS,))
+        where = (place.origin.device, event.message_id, event.session_id, place.at_ms, place.sequence)
+        _insert_receipt(connection, event.receipt, *where, hashlib.sha256(event.content.encode()).digest())
+
+
+def message_kept(connection: apsw.Connection, event: MessageKept, place: Place) -> None:
+    """Show a message as it stood; its timestamp is its entry's time."""
+    _insert(
+        connection,
+        event,
+        place,
+        revision=event.revision,
+        updated_at=place.at_ms if event.updated_at is None else event.updated_at,
+        changed_sequence=place.sequence if event.changed_sequence is None else event.changed_sequence,
+    )
+
+
+def receipt_kept(connection: apsw.Connection, event: ReceiptKept, place: Place) -> None:
+    """Show what an idempotency key left behind."""
+    where = (event.device, event.message_id, event.session_id, event.timestamp, place.sequence)
+    _insert_receipt(connection, event.receipt, *where, event.sha256)
+
+
+def _insert(
+    connection: apsw.Connection,
+    event: MessageWritten | MessageKept,
+    place: Place,
+    *,
+    revision: int,
+    updated_at: int,
+    changed_sequence: int,
+) -> None:
     connection.execute(
-        "INSERT INTO messages_message VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO messages_message VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             place.sequence,
             event.message_id,
             event.session_id,
             event.role,
             place.at_ms,
-            place.at_ms,
-            place.sequence,
+            updated_at,
+            revision,
+            changed_sequence,
             event.memory_tier,
             event.memory_kind,
             event.importance,
@@ -45,7 +86,7 @@ def message_written(connection: apsw.Connection, event: MessageWritten, place: P
             TAG_SEPARATOR.join(event.tags),
             len(event.relations) + len(event.source_message_ids),
             *(place.origin.device, place.origin.transport, place.origin.client),
-            len(encoded),
+            len(event.content.encode()),
             _folded_labels(event.summary, event.tags),
             event.content,
             _folded_content(event.content),
@@ -58,8 +99,6 @@ def message_written(connection: apsw.Connection, event: MessageWritten, place: P
     if event.source_message_ids:
         _insert_sources(connection, place.sequence, event.source_message_ids)
     _join_group(connection, (event.session_id, event.project, event.memory_kind), place.at_ms)
-    if event.receipt is not None:
-        _keep_receipt(connection, event, event.receipt, place, hashlib.sha256(encoded).digest())
 
 
 def message_updated(connection: apsw.Connection, event: MessageUpdated, place: Place) -> None:
@@ -91,6 +130,7 @@ def message_updated(connection: apsw.Connection, event: MessageUpdated, place: P
     if event.relations is not UNSET or event.source_message_ids is not UNSET:
         columns["links"] = _count_links(connection, sequence)
     sets = "".join(f", {name} = ?" for name in columns)
+    _count(connection, "superseded")
     connection.execute(
         f"UPDATE messages_message SET revision = ?, changed_sequence = ?, updated_at = max(updated_at, ?){sets}"
         " WHERE sequence = ?",
@@ -117,8 +157,12 @@ def message_deleted(connection: apsw.Connection, event: MessageDeleted, place: P
         connection.execute("DELETE FROM messages_relation WHERE sequence = ?", (sequence,))
         connection.execute("DELETE FROM messages_source WHERE sequence = ?", (sequence,))
     _leave_group(connection, (session_id, project, kind))
+    _count(connection, "deleted")
+
+
+def _count(connection: apsw.Connection, name: str) -> None:
     connection.execute(
-        "INSERT INTO messages_total VALUES ('deleted', 1) ON CONFLICT (name) DO UPDATE SET count = count + 1"
+        "INSERT INTO messages_total VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET count = count + 1", (name,)
     )
 
 
@@ -194,17 +238,19 @@ def _leave_group(connection: apsw.Connection, group: Group) -> None:
         )
 
 
-def _keep_receipt(
-    connection: apsw.Connection, event: MessageWritten, receipt: Receipt, place: Place, sha256: bytes
+def _insert_receipt(
+    connection: apsw.Connection,
+    receipt: Receipt,
+    device: str,
+    message_id: str,
+    session_id: str,
+    timestamp: int,
+    sequence: int,
+    sha256: bytes,
 ) -> None:
-    """Keep what a repeated call is answered with, and let go of those kept long enough, by the entry's own time."""
-    connection.execute("DELETE FROM messages_receipt WHERE timestamp < ?", (place.at_ms - RECEIPTS_KEPT_MS,))
     connection.execute(
         "INSERT INTO messages_receipt VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(place.origin.device, receipt.key, receipt.arguments, event.message_id, event.session_id),
-            *(place.at_ms, place.sequence, sha256),
-        ),
+        (device, receipt.key, receipt.arguments, message_id, session_id, timestamp, sequence, sha256),
     )
 
 
@@ -212,4 +258,6 @@ APPLIERS: Mapping[type[Event], Callable[[apsw.Connection, Any, Place], None]] = 
     MessageWritten: message_written,
     MessageUpdated: message_updated,
     MessageDeleted: message_deleted,
+    MessageKept: message_kept,
+    ReceiptKept: receipt_kept,
 }

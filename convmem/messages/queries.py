@@ -41,8 +41,8 @@ def _message(connection: apsw.Connection, row: Sequence[Any]) -> Message:
         memory_kind=kind,
         importance=importance,
         summary=summary,
-        relations=_relations(connection, sequence) if links else (),
-        source_message_ids=_sources(connection, sequence) if links else (),
+        relations=relations(connection, sequence) if links else (),
+        source_message_ids=sources(connection, sequence) if links else (),
         project=project,
     )
     return Message(
@@ -61,14 +61,16 @@ def _message(connection: apsw.Connection, row: Sequence[Any]) -> Message:
     )
 
 
-def _relations(connection: apsw.Connection, sequence: int) -> tuple[Relation, ...]:
+def relations(connection: apsw.Connection, sequence: int) -> tuple[Relation, ...]:
+    """What the message of this sequence points at, in its order; targets may be gone."""
     rows = connection.execute(
         "SELECT type, target_id FROM messages_relation WHERE sequence = ? ORDER BY position", (sequence,)
     )
     return tuple(Relation(type=kind, message_id=target) for kind, target in rows)
 
 
-def _sources(connection: apsw.Connection, sequence: int) -> tuple[str, ...]:
+def sources(connection: apsw.Connection, sequence: int) -> tuple[str, ...]:
+    """What the message of this sequence was made from, in its order; sources may be gone."""
     rows = connection.execute("SELECT target_id FROM messages_source WHERE sequence = ? ORDER BY position", (sequence,))
     return tuple(target for (target,) in rows)
 
@@ -148,7 +150,7 @@ def read_receipt(connection: apsw.Connection, device: str, key: bytes) -> KnownR
 
 
 class Totals(NamedTuple):
-    """How many there are, and how many were ever deleted."""
+    """How many there are, and how many deleted ones the log still holds the bytes of."""
 
     live: int
     deleted: int

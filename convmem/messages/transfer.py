@@ -1,48 +1,20 @@
-"""Messages as JSONL: one line a record, and the view `export` that hands such lines out in pages.
+"""The view `export` of read_messages: the lines of an export file (lines.py), handed out in pages."""
 
-A line is JSON in which every control character and every line separator of other formats is escaped, so it is one
-record for any reader, however that one splits lines. It holds what the message is (origin, revision and times with
-it), not where it stands: no sequence. Relations and sources whose target is gone are left out: a file that is read in
-elsewhere must be whole in itself.
-"""
-
-import re
 from typing import Any
 
 import apsw
 import msgspec
 
-from convmem.messages import queries, replies
+from convmem.domain import Kept
+from convmem.messages import kept, lines, replies
+from convmem.messages.events import MessageKept
 from convmem.messages.inputs import ReadMessages
-from convmem.messages.model import Message
-
-# JSON escapes what is below U+0020; these are control characters and separators all the same.
-UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 
-def line(connection: apsw.Connection, message: Message) -> str:
-    """One message as a line of JSONL, without its line break."""
-    metadata = msgspec.structs.replace(
-        message.metadata,
-        relations=tuple(
-            relation for relation in message.metadata.relations if queries.is_live(connection, relation.message_id)
-        ),
-        source_message_ids=tuple(
-            target for target in message.metadata.source_message_ids if queries.is_live(connection, target)
-        ),
-    )
-    facts = msgspec.structs.replace(message, metadata=metadata).facts()
-    del facts["sequence"]
-    return _encoded({"type": "message", **facts})
-
-
-def oversize_line(message: Message) -> str:
+def oversize_line(record: Kept) -> str:
     """What stands for a message whose line is larger than the reply may be."""
-    return _encoded({"type": "oversize", "message_id": message.message_id})
-
-
-def _encoded(record: dict[str, Any]) -> str:
-    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", msgspec.json.encode(record).decode())
+    assert isinstance(record.event, MessageKept)
+    return msgspec.json.encode({"type": "oversize", "message_id": record.event.message_id}).decode()
 
 
 def export(connection: apsw.Connection, ask: ReadMessages) -> dict[str, Any]:
@@ -53,19 +25,15 @@ def export(connection: apsw.Connection, ask: ReadMessages) -> dict[str, Any]:
     """
     question = ("export", ask.project)
     after = 0 if ask.cursor is None else replies.position(ask.cursor, question, int)
-    found = queries.read_messages(
-        connection,
-        "WHERE sequence > ?1 AND (?2 IS NULL OR project = ?2) ORDER BY sequence LIMIT ?3",
-        (after, ask.project, ask.entries_max + 1),
-    )
+    found = kept.page(connection, after=after, project=ask.project, limit=ask.entries_max + 1)
     budget = replies.Budget(ask.reply_bytes_max)
-    lines: list[str] = []
-    for message in found:
-        text = line(connection, message)
+    shown: list[str] = []
+    for record in found:
+        text = lines.encode(record).decode()
         if not replies.Budget(ask.reply_bytes_max).take(text):
-            text = oversize_line(message)
-        if len(lines) == ask.entries_max or not (budget.take(text) or not lines):
-            return {"lines": lines, "next_cursor": replies.cursor(question, after)}
-        lines.append(text)
-        after = message.sequence
-    return {"lines": lines, "next_cursor": None}
+            text = oversize_line(record)
+        if len(shown) == ask.entries_max or not (budget.take(text) or not shown):
+            return {"lines": shown, "next_cursor": replies.cursor(question, after)}
+        shown.append(text)
+        after = record.sequence
+    return {"lines": shown, "next_cursor": None}

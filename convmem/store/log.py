@@ -48,12 +48,16 @@ class Reader:
         self._block = b""
         self._block_offset = 0
 
+    def header(self, offset: int) -> Header | Fault:
+        """Return the header at `offset`, whatever its payload is like, or the fault there."""
+        return frame.decode_header(self._bytes(offset, HEADER_SIZE))
+
     def frame(self, offset: int) -> Frame | Fault:
         """Return the frame at `offset`, NONE at the end, or the fault there."""
         assert 0 <= offset <= self._end
         if offset == self._end:
             return Fault.NONE
-        header = frame.decode_header(self._bytes(offset, HEADER_SIZE))
+        header = self.header(offset)
         if isinstance(header, Fault):
             return header
         if offset + header.frame_size > self._end:
@@ -62,6 +66,23 @@ class Reader:
         if not frame.payload_is_whole(header, payload):
             return Fault.BAD_PAYLOAD
         return Frame(offset, header, payload)
+
+    def walk(self, offset: int, generation: int, before: Header | None = None) -> Iterator[Frame | Fault]:
+        """Yield the frames from `offset` on, each in its place, then the fault that ends the walk (NONE at a good end).
+
+        `before` is the header of the frame before `offset`, if it is known.
+        """
+        while True:
+            found = self.frame(offset)
+            if isinstance(found, Fault):
+                is_cut_short = found is Fault.NONE and before is not None and before.is_inside_state
+                yield Fault.STATE_NOT_ENDED if is_cut_short else found
+                return
+            if found.header.generation != generation or not frame.may_follow(found.header, before):
+                yield Fault.OUT_OF_PLACE
+                return
+            yield found
+            before, offset = found.header, found.end.offset
 
     def has_frame_after(self, offset: int) -> bool:
         """True if a whole frame begins anywhere behind `offset`: then what stands at `offset` is damage, not a cut."""
@@ -101,12 +122,21 @@ class Log:
         return HEADER_SIZE + len(payload)
 
     def append(self, payload: bytes, entry_count: int) -> None:
-        """Write one frame at the end. OSError: any part of it may be there; call cut_back()."""
+        """Write one batch at the end. OSError: any part of it may be there; call cut_back()."""
+        self._append(frame.BATCH, self.end.next_sequence, entry_count, payload)
+
+    def append_state(self, payload: bytes, sequence: int, entry_count: int) -> None:
+        """Write one frame of the state that a later generation opens with; `entry_count` 0 ends it."""
+        assert sequence >= self.end.next_sequence or self.end.offset == 0
+        self._append(frame.STATE, sequence, entry_count, payload)
+
+    def _append(self, kind: int, sequence: int, entry_count: int, payload: bytes) -> None:
         data = frame.encode(
-            generation=self.generation, sequence=self.end.next_sequence, entry_count=entry_count, payload=payload
+            kind=kind, generation=self.generation, sequence=sequence, entry_count=entry_count, payload=payload
         )
         self._file.write(self.end.offset, data)
-        self.end = Position(self.end.offset + len(data), self.end.next_sequence + entry_count)
+        next_sequence = sequence + (entry_count if kind == frame.BATCH else entry_count == 0)
+        self.end = Position(self.end.offset + len(data), next_sequence)
 
     def sync(self) -> None:
         """Return when everything appended is durable. OSError or StoreFailed: nobody knows what is."""
@@ -130,6 +160,10 @@ class Log:
                 raise StoreFailed(f"the log changed under the daemon: {found.value}", offset=offset)
             yield found
             offset = found.end.offset
+
+    def until(self, end: Position) -> "Log":
+        """The same log as it was when it ended at `end`, to read from; it may grow meanwhile."""
+        return Log(self._file, generation=self.generation, end=end)
 
     def close(self) -> None:
         """Close the file; what was synced stays."""

@@ -15,8 +15,10 @@ from convmem.clock import Clock
 from convmem.domain import Domain
 from convmem.files import Files, boot_id
 from convmem.store import recovery
+from convmem.store.generation import sweep
 from convmem.store.recovery import Report
-from convmem.store.sqlite import Index, Shelf, State, read_state, shape
+from convmem.store.shelf import Shelf
+from convmem.store.sqlite import Index, State, read_state, shape
 from convmem.store.store import Store
 
 
@@ -27,11 +29,13 @@ def open_store(files: Files, shelf: Shelf, domains: Sequence[Domain], clock: Clo
     """
     generation = recovery.generation_of(files)
     if generation is None:
-        generation = max(shelf.generations(), default=1)
+        # A newer index than the log's own is of a generation that never took over.
+        generation = min(shelf.generations(), default=1)
     state, index_found = _look(shelf, generation, shape(domains))
     witness = state.witness if state is not None else None
     from_start = state is not None and state.damage_offset is not None
     log, report = recovery.recover(files, witness, from_start=from_start)
+    sweep(files)
     for other in shelf.generations():
         if state is None or other != log.generation:
             shelf.remove(other)

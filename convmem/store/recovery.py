@@ -3,7 +3,8 @@
     fault          what stands where a frame should begin (store/frame.py)
     later          a whole frame stands behind it: a crash hurts only the end, so this is damage
     witnessed      the index had applied what is damaged or missing. Its COMMIT follows the log's sync, so that may have
-                   been acknowledged, and cutting would lose it without a word
+                   been acknowledged, and cutting would lose it without a word. Likewise the state that a generation
+                   opens with: the file got its name only when that was on the disk
 
 Cut off are only tails that nobody was told about: short, zero-filled, or with sectors written out of order. The cut
 bytes are kept in a side file. Rejected: cutting whatever cannot be read (loses acknowledged messages after bit rot)
@@ -19,8 +20,8 @@ from convmem.errors import LogCorrupt, LogTooNew
 from convmem.files import File, Files
 from convmem.limits import MIB
 from convmem.store import log
-from convmem.store.frame import Fault
-from convmem.store.log import Frame, Log, Position, Reader
+from convmem.store.frame import STATE, Fault, Header
+from convmem.store.log import Log, Position, Reader
 
 
 class Decision(Enum):
@@ -44,6 +45,7 @@ TORN = (Fault.SHORT_HEADER, Fault.BAD_HEADER, Fault.SHORT_PAYLOAD, Fault.BAD_PAY
 DECISIONS: dict[Facts, Decision] = {
     Facts(Fault.NONE, later=False, witnessed=False): Decision.KEEP,
     Facts(Fault.NONE, later=False, witnessed=True): Decision.REFUSE,
+    Facts(Fault.STATE_NOT_ENDED, later=False, witnessed=True): Decision.REFUSE,
     **{Facts(fault, later=False, witnessed=False): Decision.CUT for fault in TORN},
     **{Facts(fault, later=False, witnessed=True): Decision.REFUSE for fault in TORN},
     # A header is short only at the very end of the file: nothing can be behind it.
@@ -71,10 +73,9 @@ class Witness:
     tail: Position
     end: Position
 
-    @property
-    def applied(self) -> int:
-        """The last sequence shown in the index; 0 if none."""
-        return self.end.next_sequence - 1
+    def has_seen(self, offset: int) -> bool:
+        """True if bytes from `offset` on were shown in the index."""
+        return offset < self.end.offset
 
 
 @dataclass(frozen=True)
@@ -94,18 +95,18 @@ def recover(files: Files, witness: Witness | None, *, from_start: bool = False) 
     With a witness of this generation the walk begins at the last frame that it applied, else (and with `from_start`)
     at the first frame.
     """
-    if witness is not None and witness.applied and not files.exists(log.NAME):
+    if witness is not None and witness.has_seen(0) and not files.exists(log.NAME):
         sentence = f"{log.NAME} is missing, but its index is there: put the log back, or remove the index to start anew"
         raise LogCorrupt(sentence, file=log.NAME, offset=0, sequence=1)
     file = files.open(log.NAME)
     size = file.size()
     reader = Reader(file, end=size)
-    first = reader.frame(0)
+    first = reader.header(0)
     # An empty or unreadable beginning leaves the witness's word, or the first generation.
-    generation = first.header.generation if isinstance(first, Frame) else witness.generation if witness else 1
+    generation = first.generation if isinstance(first, Header) else witness.generation if witness else 1
     known = witness if witness is not None and witness.generation == generation else None
-    end, fault = _walk(reader, generation, None if from_start else known, size)
-    witnessed = known is not None and end.next_sequence <= known.applied
+    end, fault, is_inside_state = _walk(reader, generation, None if from_start else known, size)
+    witnessed = is_inside_state or (known is not None and known.has_seen(end.offset))
     later = fault is not Fault.NONE and reader.has_frame_after(end.offset)
     match DECISIONS[Facts(fault, later, witnessed)]:
         case Decision.TOO_NEW:
@@ -127,34 +128,39 @@ def recover(files: Files, witness: Witness | None, *, from_start: bool = False) 
 
 
 def generation_of(files: Files) -> int | None:
-    """The generation that the first frame of the log says; None where there is no readable frame."""
+    """The generation that the first header of the log says; None where there is none that can be read."""
     if not files.exists(log.NAME):
         return None
     file = files.open(log.NAME)
     try:
-        first = Reader(file, end=file.size()).frame(0)
+        first = Reader(file, end=file.size()).header(0)
     finally:
         file.close()
-    return first.header.generation if isinstance(first, Frame) else None
+    return first.generation if isinstance(first, Header) else None
 
 
-def _walk(reader: Reader, generation: int, known: Witness | None, size: int) -> tuple[Position, Fault]:
-    """Go from frame to frame; return where the last good one ends, and what stands there."""
-    end = Position(0, 1)
-    if known is not None and known.applied:
+def _walk(reader: Reader, generation: int, known: Witness | None, size: int) -> tuple[Position, Fault, bool]:
+    """Go from frame to frame; return where the last good one ends, what stands there, and whether that is of the state
+    that the log opens with.
+    """
+    end, before = Position(0, 1), None
+    if known is not None and known.has_seen(0):
         if known.tail.offset > size:
-            return Position(size, known.tail.next_sequence), Fault.NONE
-        tail = reader.frame(known.tail.offset)
-        if isinstance(tail, Frame) and tail.end != known.end:
-            return known.tail, Fault.OUT_OF_PLACE
+            return Position(size, known.tail.next_sequence), Fault.NONE, False
         end = known.tail
-    while True:
-        found = reader.frame(end.offset)
+        tail = reader.frame(end.offset)
+        if isinstance(tail, Fault):
+            return end, tail, False
+        if tail.end != known.end or tail.header.generation != generation:
+            return end, Fault.OUT_OF_PLACE, False
+        end, before = tail.end, tail.header
+    for found in reader.walk(end.offset, generation, before):
         if isinstance(found, Fault):
-            return end, found
-        if (found.header.generation, found.header.sequence) != (generation, end.next_sequence):
-            return end, Fault.OUT_OF_PLACE
-        end = found.end
+            torn = reader.header(end.offset)
+            is_state = isinstance(torn, Header) and torn.kind == STATE
+            return end, found, is_state or (before is not None and before.is_inside_state)
+        end, before = found.end, found.header
+    raise AssertionError("a walk ends with a fault")
 
 
 def _set_aside(files: Files, file: File, generation: int, offset: int, size: int) -> str:

@@ -11,22 +11,20 @@ their flushes can be counted.
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import apsw
 
 from convmem.domain import Domain
-from convmem.files import RealFiles, boot_id, private_files
+from convmem.files import boot_id, private_files
 from convmem.store.log import Position
 from convmem.store.recovery import Witness
 
-SUFFIXES = ("", "-wal", "-shm")
-CACHE_KIB = 8 * 1024
+CACHE_KIB, BUILD_CACHE_KIB = 8 * 1024, 32 * 1024
 WAIT_MS = 2_000
 # Raised when the meaning of a table changes without its CREATE statement.
 FORMAT = 1
@@ -72,42 +70,8 @@ class IndexCounters:
     writes: int = 0
     bytes: int = 0
     flushes: int = 0
-
-
-def name(generation: int) -> str:
-    """The file name of a generation's index. A database file is never renamed over another."""
-    return f"index-{generation}.db"
-
-
-class Shelf(Protocol):
-    """Where the indexes of all generations lie; tests keep theirs in memory."""
-
-    def generations(self) -> list[int]:
-        """Return the generations that have an index file, rising."""
-
-    def open(self, generation: int) -> apsw.Connection:
-        """Open the writing connection; the file is made if it is missing. apsw.Error if it cannot be read."""
-
-    def remove(self, generation: int) -> None:
-        """Delete the file with its -wal and -shm."""
-
-
-@dataclass(frozen=True)
-class FileShelf:
-    """The indexes in a data directory."""
-
-    files: RealFiles
-
-    def generations(self) -> list[int]:
-        found = (re.fullmatch(r"index-([1-9][0-9]{0,18})\.db", file) for file in self.files.names())
-        return sorted(int(match[1]) for match in found if match)
-
-    def open(self, generation: int) -> apsw.Connection:
-        return connect(self.files.path(name(generation)))
-
-    def remove(self, generation: int) -> None:
-        for suffix in SUFFIXES:
-            self.files.remove(name(generation) + suffix)
+    # Of the indexes before this one, since start.
+    bytes_before: int = 0
 
 
 def shape(domains: Sequence[Domain]) -> str:
@@ -126,6 +90,17 @@ def connect(path: Path | str) -> apsw.Connection:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
+    return connection
+
+
+def connect_to_build(path: Path | str) -> apsw.Connection:
+    """Open a connection that fills a fresh file as quickly as can be: nothing in it counts until it is whole."""
+    with private_files():
+        connection = apsw.Connection(os.fspath(path))
+        _configure(connection)
+        connection.execute("PRAGMA journal_mode = MEMORY")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute(f"PRAGMA cache_size = -{BUILD_CACHE_KIB}")
     return connection
 
 
@@ -254,7 +229,7 @@ class Index:
     def count(self) -> None:
         """Bring the byte counter up to date from SQLite's own count of pages written."""
         self._written_pages, _ = self.connection.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)
-        self.counters.bytes = self._written_pages * self._page_bytes
+        self.counters.bytes = self.counters.bytes_before + self._written_pages * self._page_bytes
 
     @property
     def waiting_pages(self) -> int:
@@ -263,4 +238,9 @@ class Index:
 
     def close(self) -> None:
         """Close the connection; SQLite folds the WAL into the file if it is the last one."""
+        self.connection.close()
+
+    def abandon(self) -> None:
+        """Close the connection of a file that is about to be removed: its WAL need not be folded in."""
+        self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self.connection.close()

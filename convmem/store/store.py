@@ -104,28 +104,34 @@ class Store:
             if self._index.waiting_pages >= CHECKPOINT_PAGES_BUSY:
                 self._index.checkpoint()
             report(self._index.state.end.offset, self._log.end.offset)
-        if folded:
-            self._identifiers = Identifiers(self._clock, self._index.state.last_id or None)
+        # Also where no entry was folded: the end of a state holds the last id.
+        self._identifiers = Identifiers(self._clock, self._index.state.last_id or None)
         return folded
 
-    def rebuild(self, report: Report, is_stopped: Callable[[], bool] = lambda: False) -> Facts:
-        """Fold the whole log into empty tables, in one transaction: readers see the old index until it is done.
+    def fold_at_once(self, report: Report, is_stopped: Callable[[], bool] = lambda: False) -> None:
+        """Fold the whole log in one transaction, into an index that nobody uses yet; Stopping when asked to stop."""
+        with self._index.transaction():
+            while self.is_behind:
+                if is_stopped():
+                    raise Stopping("the daemon is stopping", retry_after_ms=BUSY_RETRY_MS)
+                self._fold(self._index.state.end.offset, REPLAY_ENTRIES)
+                report(self._index.state.end.offset, self._log.end.offset)
 
-        Stopping if it was told to stop: then nothing has happened.
-        """
-        self._refuse_if_failed()
-        try:
-            with self._index.transaction():
-                self._index.create(self._log.generation)
-                while self.is_behind:
-                    if is_stopped():
-                        raise Stopping("the daemon is stopping; the index is as it was", retry_after_ms=BUSY_RETRY_MS)
-                    self._fold(self._index.state.end.offset, REPLAY_ENTRIES)
-                    report(self._index.state.end.offset, self._log.end.offset)
-        except (apsw.FullError, apsw.IOError) as error:
-            raise self._full(error) from error
-        self._index.checkpoint()
-        return self.facts()
+    @property
+    def log(self) -> Log:
+        """The log in use; for whoever prepares its next generation."""
+        return self._log
+
+    def adopt(self, log: Log, index: Index) -> tuple[Log, Index]:
+        """Go on with another generation that says the same; return log and index of the one before, still open."""
+        assert log.end.next_sequence >= self._log.end.next_sequence
+        assert index.state.end == log.end
+        before = self._log, self._index
+        index.counters.writes += self._index.counters.writes
+        index.counters.bytes_before += self._index.counters.bytes
+        index.counters.flushes += self._index.counters.flushes
+        self._log, self._index = log, index
+        return before
 
     def _fold(self, offset: int, entries_max: int) -> int:
         """Apply whole frames from `offset` until `entries_max` entries are done; inside the caller's transaction."""
@@ -134,10 +140,12 @@ class Store:
             for place, events in self._codec.decode(frame):
                 last_id = max(last_id, self._apply(events, place))
                 folded += 1
+            if frame.header.is_end_of_state:
+                last_id = max(last_id, self._codec.decode_through(frame).last_id)
             tail, end = Position(frame.offset, frame.header.sequence), frame.end
             if folded >= entries_max:
                 break
-        assert folded, "the index does not stand at a frame of its log"
+        assert end != self._index.state.end, "the index does not stand at a frame of its log"
         self._index.move(tail, end, last_id)
         return folded
 

@@ -50,7 +50,7 @@ class Front:
 
     def __init__(self, loading: Loading, default_profile: str) -> None:
         self._loading = loading
-        self._bodies = Bodies()
+        self.bodies = Bodies()
         self._default_profile = default_profile
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,7 +59,7 @@ class Front:
         accepts = accepted(headers.get(b"accept", b"*/*"))
         kernel = self._loading.kernel or await self._loading.wait()
         refusal = _refusal(profile in kernel.profiles, scope["method"], headers, accepts)
-        body = refusal or await self._bodies.read(headers, receive)
+        body = refusal or await self.bodies.read(headers, receive)
         if body is None:
             return
         if isinstance(body, Refusal):

@@ -4,18 +4,38 @@ A transport knows who is calling and from where; the gate turns that into what t
 daemon is visible from here, so a transport is tested without a store.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from convmem.domain import Access, Origin
 
 Status = Literal["ok", "degraded", "stopping", "failed"]
-Progress = Callable[[float, float, str], Awaitable[None]]
+Progress = Callable[[float, float, str], Coroutine[Any, Any, None]]
+
+
+class Verb(NamedTuple):
+    """One of /admin/{verb}: `run(arguments, progress)` returns its facts or raises a ConvmemError. `names_paths`: an
+    argument is a path of this machine, so only whoever is on it may ask.
+    """
+
+    run: Callable[[Mapping[str, Any], Progress], Awaitable[Mapping[str, Any]]]
+    names_paths: bool = False
 
 
 class Gate(Protocol):
     """What a transport needs of the daemon."""
+
+    verbs: Mapping[str, Verb]
+
+    def export(self) -> AsyncGenerator[bytes]:
+        """The store as JSON Lines, in pieces of some size, as it is at one moment; raises before the first piece.
+
+        Whoever stops reading closes it, which lets go of that moment.
+        """
+
+    async def take(self, body: AsyncIterator[bytes], arguments: Mapping[str, str]) -> Mapping[str, Any]:
+        """Bring in records: the body is JSON Lines; arguments `policy` and `dry_run`. Facts, or a ConvmemError."""
 
     def access(self, origin: Origin, progress: Progress | None) -> Access:
         """What this caller may do, for one call; never raises, refusals come from what is then asked of it.

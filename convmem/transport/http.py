@@ -25,6 +25,7 @@ from convmem.transport import jsonrpc, loading
 from convmem.transport.front import Front
 from convmem.transport.gate import Gate, Settings
 from convmem.transport.guard import Guard
+from convmem.transport.operations import Admin, Export, Import
 from convmem.transport.wire import HeadBoundProtocol
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ def build(
             Route("/mcp", front),
             Route("/mcp/", front),
             Route("/mcp/{profile}", front),
+            Route("/admin/{verb}", Admin(gate, front.bodies)),
+            Route("/export", Export(gate)),
+            Route("/import", Import(gate)),
             Route("/healthz", healthz),
         ],
         middleware=[Middleware(Guard, settings)],

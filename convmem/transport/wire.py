@@ -41,6 +41,10 @@ class HeadBoundProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self.is_in_head = False
+        # What only the connection knows and can do, for answers that take long (ASGI lets servers add such things).
+        self.scope["extensions"] = {
+            "convmem.connection": {"is_lost": self.transport.is_closing, "abort": self.transport.abort}
+        }
         if self.url.startswith(b"/"):
             super().on_headers_complete()
         elif not self.transport.is_closing():

@@ -27,7 +27,7 @@ GOLDEN = [
     if line
 ]
 # What tags there are; a renamed class must not rename them.
-TAGS = {"message_written", "message_updated", "message_deleted"}
+TAGS = {"message_written", "message_updated", "message_deleted", "message_kept", "receipt_kept"}
 
 
 def test_tags_are_these_and_each_has_its_golden_lines():
@@ -73,3 +73,15 @@ def test_golden_lines_of_messages_can_be_applied():
             seen.add(event.message_id)
             messages.appliers[type(event)](connection, event, place._replace(sequence=len(seen) + number))
     assert connection.execute("SELECT count(*) FROM messages_message").fetchone() == (2,)
+
+
+def test_golden_lines_of_a_state_can_be_applied():
+    (messages,) = (domain for domain in domains() if domain.name == "messages")
+    connection = empty_index()
+    for tag in ("message_kept", "receipt_kept"):
+        lines = {golden["event"]["message_id"]: golden for name, golden in GOLDEN if name == tag}
+        for number, golden in enumerate(lines.values(), 20):
+            event = DECODER.decode(bytes.fromhex(golden["msgpack"]))
+            messages.appliers[type(event)](connection, event, Place(number, 1, Origin("local", "")))
+    assert connection.execute("SELECT count(*) FROM messages_message").fetchone() == (3,)
+    assert connection.execute("SELECT count(*) FROM messages_receipt").fetchone() == (2,)

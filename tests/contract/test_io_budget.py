@@ -14,7 +14,10 @@ from convmem.daemon import domains
 from convmem.domain import Origin
 from convmem.engine import Engine
 from convmem.files import RealFiles
+from convmem.limits import STATE_FRAME_BYTES
+from convmem.store.compaction import ROUNDS_MAX
 from convmem.store.frame import HEADER_SIZE
+from convmem.store.store import Store
 
 
 class Counted:
@@ -99,6 +102,56 @@ async def test_a_refusal_and_a_repeated_key_cost_nothing(store: Counted) -> None
     assert await store.cost("write_message", **same) == (0, 0, 0)
     assert await store.cost("write_message", **same | {"content": "y"}) == (0, 0, 0)
     assert await store.cost("delete_message", message_id="7" * 26) == (0, 0, 0)
+
+
+async def test_a_rebuild_with_nothing_to_do_costs_nothing(store: Counted) -> None:
+    assert await store.cost("rebuild_index") == (0, 0, 0)
+    await write(store, "x" * 10_000)
+    before = store.engine.health()["io"]["index"]
+    assert await store.cost("rebuild_index") == (0, 0, 0)
+    assert store.engine.health()["io"]["index"] == before
+
+
+async def waste(store: Counted, count: int, size: int) -> int:
+    """Write `count` messages of `size` bytes and as many that are deleted again; the bytes of those that live."""
+    live = await asyncio.gather(*(write(store, "x" * size) for _ in range(count)))
+    dead = await asyncio.gather(*(write(store, "y" * size) for _ in range(count)))
+    await asyncio.gather(*(store.call("delete_message", message_id=message_id) for message_id in dead))
+    # The index has come to rest: no checkpoint of its own is due.
+    writer, _ = await store.engine.ready()
+    await writer.alone(Store.rest)
+    return len(live) * size
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, 20), (300, 200), (40, 50_000)])
+async def test_a_rebuild_writes_what_lives_once_and_flushes_log_directory_and_index(
+    store: Counted, count: int, size: int
+) -> None:
+    live_bytes = await waste(store, count, size)
+    index_before = store.engine.health()["io"]["index"]
+    writes, flushes, written = await store.cost("rebuild_index")
+    # Frames of live records, and the one that ends the state.
+    assert 2 <= writes <= 3 + live_bytes // STATE_FRAME_BYTES
+    assert flushes == 2, "the log once, the directory once"
+    assert live_bytes < written <= live_bytes + count * 130 + writes * HEADER_SIZE + 250
+    assert written == store.engine.health()["log_bytes"]
+    index_after = store.engine.health()["io"]["index"]
+    assert index_after["flushes"] - index_before["flushes"] == 1
+    assert index_after["bytes"] - index_before["bytes"] > live_bytes
+
+
+async def test_a_rebuild_under_writes_flushes_once_more_for_what_came_meanwhile(store: Counted) -> None:
+    await waste(store, 300, 200)
+    before = store.engine.health()["io"]["log"]
+    rebuilding = asyncio.ensure_future(store.call("rebuild_index"))
+    written = 0
+    while not rebuilding.done():
+        await write(store)
+        written += 1
+    await rebuilding
+    after = store.engine.health()["io"]["log"]
+    assert after["flushes"] - before["flushes"] <= written + 2 + ROUNDS_MAX
+    assert store.engine.health()["sequence"] == str(900 + written)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Faults put into store/ on purpose; each must be noticed by some test: python -m tests.crash.mutants
+"""Faults put into store/ on purpose; each must be noticed by some test: python -m tests.crash.mutants [WORD …]
 
-Run by hand before a release. Each mutant is one change to a copy of the tree, and the tests of the store run against
+With words only the mutants are run whose name holds one of them. Run by hand before a release. Each mutant is one change to a copy of the tree, and the tests of the store run against
 it; a mutant that survives is a promise that no test holds.
 """
 
@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-TESTS = ("tests/unit/store", "tests/crash", "tests/property/test_store_machine.py", "tests/unit/test_engine.py")
-
-
-# Ten times what they take without a fault.
-TESTS_S = 150
+TESTS = (
+    *("tests/unit/store", "tests/crash", "tests/property/test_store_machine.py", "tests/unit/test_engine.py"),
+    *("tests/unit/test_maintenance.py", "tests/unit/test_scrub.py", "--ignore=tests/crash/test_kill_compaction.py"),
+)
+# Several times what they take without a fault.
+TESTS_S = 400
 
 
 class Mutant(NamedTuple):
-    """What is broken, where, and how."""
+    """What is broken, in which file of the store (or above it), and how."""
 
     what: str
     file: str
@@ -48,8 +49,8 @@ MUTANTS = (
     Mutant(
         "damage that the index had applied is cut",
         "recovery.py",
-        "    witnessed = known is not None and end.next_sequence <= known.applied\n",
-        "    witnessed = False\n",
+        "    witnessed = is_inside_state or (known is not None and known.has_seen(end.offset))\n",
+        "    witnessed = is_inside_state\n",
     ),
     Mutant(
         "damage before a whole frame is cut",
@@ -87,7 +88,7 @@ MUTANTS = (
         "                last_id = max(last_id, self._apply(events, place))\n",
         "                self._apply(events, place)\n",
     ),
-    Mutant("the sequence starts anew after a start", "recovery.py", "        end = found.end\n", "        end = Position(found.end.offset, 1)\n"),
+    Mutant("the sequence starts anew after a start", "recovery.py", "        end, before = found.end, found.header\n", "        end, before = Position(found.end.offset, 1), found.header\n"),
     Mutant("an index of another shape is kept", "sqlite.py", "found is None or found[0] != expected_shape", "found is None"),
     Mutant("a damaged index is kept after a crash of the machine", "opening.py", "if may_be_harmed and", "if False and"),
     Mutant("marked damage is not looked at", "opening.py", "state is not None and state.damage_offset is not None", "False"),
@@ -95,6 +96,42 @@ MUTANTS = (
     Mutant("a batch has no bound", "writer.py", "and len(batch) < BATCH_COMMANDS_MAX", ""),
     Mutant("a mailbox has no bound", "writer.py", "len(self._mailbox) >= MAILBOX_COMMANDS_MAX or", ""),
     Mutant("a reader sees two states", "readers.py", 'connection.execute("BEGIN")', "pass"),
+    Mutant("compaction: a generation takes its name before it is synced", "generation.py", "            self.log.sync()\n", ""),
+    Mutant("compaction: the directory is not synced", "generation.py", "        self._files.sync_directory()\n", "        pass\n"),
+    Mutant("compaction: a directory that cannot be synced is passed over", "compaction.py", '            raise StoreFailed("the directory could not be synced while a new generation took over") from error\n', "            pass\n"),
+    Mutant("compaction: the state has no end", "compaction.py", "        self._draft.end_state(last, last_id)\n", ""),
+    Mutant("compaction: the state speaks for its last record only", "compaction.py", "        last = through\n", "        last = 0\n"),
+    Mutant("compaction: the last id is forgotten", "compaction.py", "end_state(last, last_id)", 'end_state(last, "")'),
+    Mutant("compaction: the last id is not read back", "store.py", "                last_id = max(last_id, self._codec.decode_through(frame).last_id)\n", "                pass\n"),
+    Mutant(
+        "compaction: the last id of a state without records is not read back",
+        "store.py",
+        "        self._identifiers = Identifiers(self._clock, self._index.state.last_id or None)\n        return folded\n",
+        "        if folded:\n            self._identifiers = Identifiers(self._clock, self._index.state.last_id or None)\n        return folded\n",
+    ),
+    Mutant("compaction: records of a state are numbered anew", "codec.py", "Place(sequence, at_ms, origins[index]), [event])", "Place(frame.header.sequence, at_ms, origins[index]), [event])"),
+    Mutant("compaction: batches written meanwhile are not copied", "compaction.py", "            self._copy(store.log.end)\n", ""),
+    Mutant("compaction: the old index is removed before the new log has its name", "compaction.py", "            self._draft.name()\n", "            self._parts.shelf.remove(store.log.generation)\n            self._draft.name()\n"),
+    Mutant("compaction: the old log is removed before the new one takes its name", "generation.py", "        self._files.rename(self._name, log.NAME)\n", "        self._files.remove(log.NAME)\n        self._files.rename(self._name, log.NAME)\n"),
+    Mutant("compaction: the old index stays", "compaction.py", "            self._parts.shelf.remove(log.generation)\n", ""),
+    Mutant("compaction: cut tails stay", "compaction.py", "            remove_cut_tails(self._parts.files)\n", ""),
+    Mutant("compaction: staging files are not swept", "opening.py", "    sweep(files)\n", ""),
+    Mutant("compaction: what failed is left lying", "compaction.py", "            if not is_done:\n                self.discard()\n", "            pass\n"),
+    Mutant("compaction: a discarded index is left lying", "generation.py", "            self._shelf.remove(self.log.generation)\n", "            pass\n"),
+    Mutant("compaction: a full disk is a broken one", "compaction.py", "            if isinstance(error, apsw.FullError) or getattr(error, \"errno\", None) in NO_SPACE:\n", "            if False:\n"),
+    Mutant("compaction: a stop is not asked about while records are written", "compaction.py", "            self._refuse_if_stopped()\n", ""),
+    Mutant("compaction: dangling references are kept", "../messages/kept.py", "if queries.is_live(connection, relation.message_id)", ""),
+    Mutant("compaction: receipts are forgotten", "../messages/kept.py", "merge(messages(connection), _receipts(connection), key", "merge(messages(connection), key"),
+    Mutant("compaction: revisions begin anew", "../messages/kept.py", "            revision=revision,\n", ""),
+    Mutant("compaction: two may be made at a time", "../maintenance.py", "    if engine.renewal.locked():\n", "    if False:\n"),
+    Mutant("compaction: readers stay with the old generation", "../engine.py", "        self._readers.renew(self._connect(generation))\n", "        pass\n"),
+    Mutant("compaction: readers keep old connections", "readers.py", "        self._connect = connect\n        self._close_stale()\n", "        self._connect = connect\n"),
+    Mutant("compaction: a reader keeps an index that was opened too late", "readers.py", "            if known is self._connect:\n", "            if known is connect:\n"),
+    Mutant("compaction: a state may be torn", "recovery.py", "            return end, found, is_state or (before is not None and before.is_inside_state)\n", "            return end, found, False\n"),
+    Mutant("compaction: the first frame of a state may be torn", "recovery.py", "is_state or (before is not None", "(before is not None"),
+    Mutant("compaction: a state need not end", "log.py", "found is Fault.NONE and before is not None and before.is_inside_state", "False"),
+    Mutant("compaction: a batch may follow an unfinished state", "frame.py", "        return header.kind == STATE and header.sequence >= before.sequence\n", "        return header.sequence >= before.sequence\n"),
+    Mutant("compaction: the scrub does not begin anew", "../scrub.py", "        self._again.set()\n", ""),
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from convmem.errors import ConvmemError
-from tests.support.faulty_files import FaultyFiles, PowerLost, Tear
+from tests.support.faulty_files import FaultyFiles, Names, PowerLost, Tear
 from tests.support.notebook import NOTE_MAX, Add, Strike, notes
 from tests.support.stores import Opened, open_store
 
@@ -72,12 +72,13 @@ def found_index(which: str, count: int, live: bytes | None) -> bytes | None:
     }[which]
 
 
+@pytest.mark.parametrize("names", Names)
 @pytest.mark.parametrize("which", ["as it was", "last acknowledged", "one older", "empty", "none"])
 @pytest.mark.parametrize("tear", Tear)
 @pytest.mark.parametrize("step", range(1, STEPS + 1))
-def test_nothing_acknowledged_is_lost(step: int, tear: Tear, which: str) -> None:
+def test_nothing_acknowledged_is_lost(step: int, tear: Tear, which: str, names: Names) -> None:
     disk, count, live = cut(step)
-    found = disk.after_power_loss(tear)
+    found = disk.after_power_loss(tear, names)
     index = found_index(which, count, live)
     opened = open_store(found, index=index)
     kept = notes(opened.connection)
@@ -91,16 +92,17 @@ def test_nothing_acknowledged_is_lost(step: int, tear: Tear, which: str) -> None
     assert again.report.bytes_cut == 0
 
 
+@pytest.mark.parametrize("names", Names)
 @pytest.mark.parametrize("tear", Tear)
 @pytest.mark.parametrize("second", range(1, 8))
-def test_a_cut_during_recovery_is_recovered_from(second: int, tear: Tear) -> None:
+def test_a_cut_during_recovery_is_recovered_from(second: int, tear: Tear, names: Names) -> None:
     disk, count, _ = cut(STEPS)
     torn = disk.after_power_loss(Tear.HALF)
     torn.cut_at_step = second
     try:
         open_store(torn)
     except PowerLost:
-        torn = torn.after_power_loss(tear)
+        torn = torn.after_power_loss(tear, names)
     torn.cut_at_step = None
     opened = open_store(torn)
     assert notes(opened.connection) in (WHOLE.acknowledged[count], WHOLE.acknowledged[-1])

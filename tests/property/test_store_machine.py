@@ -1,14 +1,18 @@
-"""A random caller against a list, with power cuts, full disks, lost indexes and clocks that step back as rules."""
+"""A random caller against a list, with compactions, power cuts, full disks, lost indexes and clocks that step back as
+rules.
+"""
 
 import errno
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from convmem.errors import ConvmemError, NotFound, StorageFull
-from tests.support.faulty_files import FaultyFiles, Tear
+from convmem.errors import ConvmemError, DiskFault, NotFound, StorageFull
+from convmem.store.log import NAME
+from tests.support.faulty_files import FaultyFiles, Names, PowerLost, Tear
 from tests.support.manual_clock import ManualClock
 from tests.support.notebook import NOTE_MAX, Add, Strike, notes
 from tests.support.stores import open_store
@@ -69,15 +73,53 @@ class StoreMachine(RuleBasedStateMachine):
     def move_the_clock(self, elapsed_ms: int) -> None:
         self.clock.pass_ms(elapsed_ms)
 
-    @rule(tear=st.sampled_from(Tear), with_index=st.booleans())
-    def lose_power(self, tear: Tear, with_index: bool) -> None:
-        index = self.opened.shelf.image() if with_index else None
-        disk = self.opened.disk.after_power_loss(tear)
+    @rule(tear=st.sampled_from(Tear), names=st.sampled_from(Names), with_index=st.booleans())
+    def lose_power(self, tear: Tear, names: Names, with_index: bool) -> None:
+        generation = self.opened.store.log.generation
+        index = {generation: self.opened.shelf.image()} if with_index else None
+        disk = self.opened.disk.after_power_loss(tear, names)
         self.opened = open_store(disk, index=index, clock=self.clock)
 
-    @rule()
-    def rebuild(self) -> None:
-        self.opened.store.rebuild(lambda done, total: None)
+    @rule(meanwhile=st.lists(TEXT, max_size=2), strikes=st.booleans())
+    def compact(self, meanwhile: list[str], strikes: bool) -> None:
+        """While the live state is written, others add and strike."""
+        rewrite = self.opened.rewrite()
+        rewrite.prepare()
+        if meanwhile:
+            self.commit(Add(tuple(meanwhile)))
+        if strikes and self.known:
+            self.commit(Strike(self.known[0][0]))
+        generation = self.opened.store.log.generation
+        rewrite.finish(self.opened.store)
+        rewrite.clean()
+        assert self.opened.store.log.generation == generation + 1
+        assert self.opened.disk.names() == [NAME]
+
+    @rule(step=st.integers(1, 12), error=st.sampled_from([errno.ENOSPC, errno.EIO]))
+    def fail_to_compact(self, step: int, error: int) -> None:
+        disk = self.opened.disk
+        generation = self.opened.store.log.generation
+        rewrite = self.opened.rewrite()
+        disk.fail_at_step, disk.error = len(disk.steps) + step, error
+        try:
+            rewrite.prepare()
+        except (StorageFull, DiskFault):
+            assert self.opened.store.log.generation == generation
+        finally:
+            disk.fail_at_step = None
+            rewrite.discard()
+
+    @rule(step=st.integers(1, 12), tear=st.sampled_from(Tear), names=st.sampled_from(Names), with_old=st.booleans())
+    def lose_power_while_compacting(self, step: int, tear: Tear, names: Names, with_old: bool) -> None:
+        """Whatever is left of it, what is known is there."""
+        opened = self.opened
+        generation, index = opened.store.log.generation, opened.shelf.image()
+        opened.disk.cut_at_step = len(opened.disk.steps) + step
+        with suppress(PowerLost):
+            opened.compact()
+        disk = opened.disk.after_power_loss(tear, names)
+        self.opened = open_store(disk, index={generation: index} if with_old else None, clock=self.clock)
+        assert self.opened.store.log.generation in (generation, generation + 1)
 
     @invariant()
     def the_index_equals_the_list(self) -> None:

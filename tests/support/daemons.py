@@ -192,7 +192,8 @@ def complaints(data_dir: Path) -> list[str]:
     from convmem import config
     from convmem import daemon as composition
 
-    return composition.check(config.load({"data_dir": str(data_dir)}, {}, data_dir))
+    found: list[str] = composition.check(config.load({"data_dir": str(data_dir)}, {}, data_dir))["violations"]
+    return found
 
 
 def exchange(port: int, *parts: bytes) -> tuple[int, dict[bytes, bytes], bytes]:

@@ -1,11 +1,13 @@
 """A disk in memory that keeps two copies of each file: what the program wrote, and what would survive a power cut.
 
-Fault rules. Every write, truncate, sync and creation is a numbered step.
-  cut_at_step   the power fails there: PowerLost is raised; after_power_loss() gives the disk that the next start finds
+Fault rules. Every write, truncate, sync, creation, staging, rename, removal and directory sync is a numbered step.
+  cut_at_step   the power fails there: PowerLost is raised, and again at every later step, whoever still tidies up;
+                after_power_loss() gives the disk that the next start finds
   fail_at_step  that step raises OSError(errno); a write leaves `short_write` of its bytes behind first
   capacity      bytes all files may hold together; a write over it leaves what fits and raises ENOSPC
-What was never synced survives as the Tear says. A truncate is like data: durable only after a sync. A new file's name
-is durable at once (the real door syncs the directory when it makes one).
+What was never synced survives as the Tear says. A truncate is like data: durable only after a sync. So are names: what
+was staged, renamed or removed is durable only after the directory was synced (open() does that for a new file); Names
+says which of the two directories is found after the cut.
 """
 
 import errno
@@ -19,6 +21,13 @@ SECTOR = 512
 
 class PowerLost(BaseException):
     """Not an Exception: no `except Exception` may swallow a power cut."""
+
+
+class Names(Enum):
+    """Which names a power cut leaves, where the directory was not synced."""
+
+    AS_SYNCED = "as synced"
+    AS_WRITTEN = "as written"
 
 
 class Tear(Enum):
@@ -46,15 +55,15 @@ class FaultyFile:
         return self.written[offset : offset + size]
 
     def write(self, offset: int, data: bytes) -> None:
+        self.disk.refuse_if_dark()
         assert offset <= len(self.written), "a hole: the writer lost count"
         fitting = data[: self.disk.room()]
-        name = "write"
         if self.disk.fails_next():
             fitting = data[: int(len(data) * self.disk.short_write)]
         self.written = self.written[:offset] + fitting + self.written[offset + len(fitting) :]
         self.disk.counters.writes += 1
         self.disk.counters.bytes += len(fitting)
-        self.disk.step(name)
+        self.disk.step("write")
         if len(fitting) < len(data):
             raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -84,12 +93,34 @@ class FaultyFiles:
     counters: Counters = field(default_factory=Counters)
     steps: list[str] = field(default_factory=list)
     files: dict[str, FaultyFile] = field(default_factory=dict)
+    synced_names: dict[str, FaultyFile] = field(default_factory=dict)
 
     def open(self, name: str) -> FaultyFile:
         if name not in self.files:
             self.step("create")
             self.files[name] = FaultyFile(self)
+            self.synced_names = dict(self.files)
+            self.counters.flushes += 1
         return self.files[name]
+
+    def open_to_read(self, name: str) -> FaultyFile:
+        return self.files[name]
+
+    def stage(self, name: str) -> FaultyFile:
+        self.step("stage")
+        self._forget(name)
+        self.files[name] = FaultyFile(self)
+        return self.files[name]
+
+    def rename(self, old: str, new: str) -> None:
+        self.step("rename")
+        self._forget(new)
+        self.files[new] = self.files.pop(old)
+
+    def sync_directory(self) -> None:
+        self.step("sync directory")
+        self.synced_names = dict(self.files)
+        self.counters.flushes += 1
 
     def exists(self, name: str) -> bool:
         return name in self.files
@@ -102,6 +133,11 @@ class FaultyFiles:
 
     def remove(self, name: str) -> None:
         if name in self.files:
+            self.step("remove")
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        if name in self.files:
             self.files.pop(name).is_removed = True
 
     def room(self) -> int | None:
@@ -112,18 +148,29 @@ class FaultyFiles:
     def fails_next(self) -> bool:
         return self.fail_at_step == len(self.steps) + 1
 
+    @property
+    def is_dark(self) -> bool:
+        """True once the power has failed."""
+        return self.cut_at_step is not None and len(self.steps) >= self.cut_at_step
+
+    def refuse_if_dark(self) -> None:
+        if self.is_dark:
+            raise PowerLost("the power has failed already")
+
     def step(self, name: str) -> None:
+        self.refuse_if_dark()
         self.steps.append(name)
         if len(self.steps) == self.cut_at_step:
             raise PowerLost(name)
         if len(self.steps) == self.fail_at_step:
             raise OSError(self.error, "made to fail")
 
-    def after_power_loss(self, tear: Tear) -> "FaultyFiles":
+    def after_power_loss(self, tear: Tear, names: Names = Names.AS_WRITTEN) -> "FaultyFiles":
         disk = FaultyFiles()
-        for name, file in self.files.items():
+        for name, file in (self.files if names is Names.AS_WRITTEN else self.synced_names).items():
             survived = _survivor(file.saved, file.written, tear)
             disk.files[name] = FaultyFile(disk, saved=survived, written=survived)
+        disk.synced_names = dict(disk.files)
         return disk
 
 

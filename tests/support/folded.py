@@ -11,18 +11,17 @@ from typing import Any
 import apsw
 import msgspec
 
-from convmem.catalog import checked
 from convmem.clock import Identifiers
 from convmem.domain import Command, Event, Origin, Place, Stamp
 from convmem.errors import CallerError
-from convmem.inputs import Input
+from convmem.inputs import Input, checked
 from convmem.messages import DOMAIN, tools
-from convmem.messages.events import MessageDeleted, MessageUpdated, MessageWritten
+from convmem.messages.events import MessageDeleted, MessageKept, MessageUpdated, MessageWritten, ReceiptKept
 from tests.support.manual_clock import ManualClock
 
 ORIGIN = Origin("local", "test")
 TOOLS = {tool.name: tool for tool in tools.TOOLS}
-DECODER = msgspec.msgpack.Decoder(MessageWritten | MessageUpdated | MessageDeleted)
+DECODER = msgspec.msgpack.Decoder(MessageWritten | MessageUpdated | MessageDeleted | MessageKept | ReceiptKept)
 
 
 def empty_index() -> apsw.Connection:

@@ -1,15 +1,17 @@
 """A toy domain, so that tests of the store need no real one: numbered notes that can be added and struck out.
 
-It refuses half-way on purpose: `Add` decides freely, but applying a note longer than NOTE_MAX raises Conflict, also
-when earlier notes of the same command were applied already.
+Like a real domain it can be compacted: notes that were struck out are waste, the others are live. It refuses half-way
+on purpose: `Add` decides freely, but applying a note longer than NOTE_MAX raises Conflict, also when earlier notes of
+the same command were applied already.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import apsw
 
-from convmem.domain import Decided, Domain, Event, Place, Stamp
+from convmem.domain import Decided, Domain, Event, Kept, Origin, Place, Stamp, Waste
 from convmem.errors import Conflict, NotFound
 
 NOTE_MAX = 2_000
@@ -57,6 +59,11 @@ class Struck(Event, frozen=True, kw_only=True, tag="struck"):
     sequence: int
 
 
+class AddedKept(Event, frozen=True, kw_only=True, tag="added_kept"):
+    note_id: str
+    note: str
+
+
 def add(connection: apsw.Connection, command: Add, stamp: Stamp) -> Decided:
     events = tuple(Added(note_id=stamp.ulid, note=note) for note in command.notes)
     return Decided({"note_id": stamp.ulid, "sequence": stamp.place.sequence}, events)
@@ -84,17 +91,46 @@ def added(connection: apsw.Connection, event: Added, place: Place) -> None:
 
 def struck(connection: apsw.Connection, event: Struck, place: Place) -> None:
     connection.execute("DELETE FROM notes_note WHERE sequence = ?", (event.sequence,))
+    connection.execute("UPDATE notes_total SET struck = struck + 1")
+
+
+def added_kept(connection: apsw.Connection, event: AddedKept, place: Place) -> None:
+    added(connection, Added(note_id=event.note_id, note=event.note), place)
+
+
+def live(connection: apsw.Connection) -> Iterator[Kept]:
+    """Every note as its state event; of the origin the index knows the device alone."""
+    rows: Any = connection.execute(
+        "SELECT sequence, at_ms, device, note_id, note FROM notes_note ORDER BY sequence, rowid"
+    )
+    for sequence, at_ms, device, note_id, note in rows:
+        yield Kept(sequence, at_ms, Origin(device, ""), AddedKept(note_id=note_id, note=note))
+
+
+def records(connection: apsw.Connection) -> int:
+    found: Any = connection.execute("SELECT count(*) FROM notes_note").fetchone()
+    return int(found[0])
+
+
+def waste(connection: apsw.Connection) -> Waste:
+    found: Any = connection.execute("SELECT struck FROM notes_total").fetchone()
+    return Waste(deleted=int(found[0]))
 
 
 NOTEBOOK = Domain(
     name="notes",
     create=(
         "CREATE TABLE notes_note (note_id TEXT NOT NULL, sequence INTEGER NOT NULL, at_ms INTEGER NOT NULL,"
-        " device TEXT NOT NULL, note TEXT NOT NULL) STRICT"
+        " device TEXT NOT NULL, note TEXT NOT NULL) STRICT;"
+        "CREATE TABLE notes_total (struck INTEGER NOT NULL) STRICT;"
+        "INSERT INTO notes_total VALUES (0)"
     ),
     deciders={Add: add, Strike: strike, Break: fall},
-    appliers={Added: added, Struck: struck},
+    appliers={Added: added, Struck: struck, AddedKept: added_kept},
     made_ids={Added: lambda event: event.note_id},
+    live=live,
+    records=records,
+    waste=waste,
 )
 
 

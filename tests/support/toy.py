@@ -2,20 +2,20 @@
 
 Notes live in a list. `toy_write` keeps one, `toy_read` shows them, `toy_steps` reports progress, `toy_flood` more of it
 than a connection takes, `toy_wait` waits until the test lets it go, `toy_refuse` refuses as it is told, `toy_break` is
-a fault of ours.
+a fault of ours. The verbs do the same for operators; `/export` gives the notes as lines, `/import` takes lines in.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any, Literal
 
 from pydantic import Field
 
 from convmem import catalog
 from convmem.domain import Access, Answer, Domain, Origin, Tool
-from convmem.errors import Busy, Conflict, StoreFailed
+from convmem.errors import Busy, Conflict, ConvmemError, StoreFailed
 from convmem.inputs import Input, Whole
-from convmem.transport.gate import Progress, Status
+from convmem.transport.gate import Progress, Status, Verb
 
 
 class Write(Input):
@@ -52,6 +52,88 @@ class Toy:
         self.released = asyncio.Event()
         self.waiting = asyncio.Event()
         self.ended: list[str] = []
+        self.asked: list[Any] = []
+        self.refusal: ConvmemError | None = None
+        self.export_ends_with: BaseException | None = None
+        self.given = 0
+        self.progress: Progress | None = None
+        self.verbs: Mapping[str, Verb] = {
+            "echo": Verb(self.echo),
+            "steps": Verb(self.count),
+            "flood": Verb(self.flood),
+            "wait": Verb(self.wait),
+            "refuse": Verb(self.refuse),
+            "refuse-late": Verb(self.refuse_late),
+            "break": Verb(self.break_down),
+            "path": Verb(self.echo, names_paths=True),
+        }
+
+    async def echo(self, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
+        self.asked.append(arguments)
+        self.progress = progress
+        return {"echo": arguments}
+
+    async def count(self, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
+        for done in range(1000):
+            await progress(done, 1000, "counting")
+        return {"counted": 1000}
+
+    async def flood(self, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
+        """Tell more than a connection takes, as slowly as every line of it would be sent."""
+        for done in range(arguments["lines"]):
+            await progress(done, 0, "x" * arguments["bytes"])
+            await asyncio.sleep(0)
+        self.ended.append("flood")
+        return {"flooded": True}
+
+    async def wait(self, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
+        await progress(1, 2, "waiting")
+        self.waiting.set()
+        await self.released.wait()
+        await progress(2, 2, "waited")
+        self.ended.append("wait")
+        return {"waited": True}
+
+    async def refuse(self, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
+        assert self.refusal is not None
+        raise self.refusal
+
+    async def refuse_late(self, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
+        await progress(1, 2, "going well")
+        assert self.refusal is not None
+        raise self.refusal
+
+    async def break_down(self, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
+        await progress(1, 2, "going well")
+        raise AssertionError("a secret of the inside")
+
+    async def export(self) -> AsyncGenerator[bytes]:
+        """The notes as lines; behind them `export_ends_with` is raised, if it is set."""
+        if self.refusal is not None:
+            raise self.refusal
+        try:
+            for note in self.notes:
+                self.given += 1
+                yield note.encode() + b"\n"
+            if self.export_ends_with is not None:
+                raise self.export_ends_with
+        finally:
+            self.ended.append("export")
+
+    async def take(self, body: AsyncIterator[bytes], arguments: Mapping[str, str]) -> Mapping[str, Any]:
+        """Keep the lines once all have come; refused before the first is read, or at one that says "bad"."""
+        self.asked.append(arguments)
+        if self.refusal is not None:
+            raise self.refusal
+        pieces: list[bytes] = []
+        async for piece in body:
+            self.waiting.set()
+            pieces.append(piece)
+            if b"bad" in piece:
+                raise Conflict("a line is bad", line=b"".join(pieces).split(b"bad")[0].count(b"\n") + 1)
+        taken = b"".join(pieces).decode().split("\n")[:-1]
+        self.notes += taken
+        return {"taken": len(taken)}
 
     def access(self, origin: Origin, progress: Progress | None) -> Access:
         self.origins.append(origin)

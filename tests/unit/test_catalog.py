@@ -7,7 +7,7 @@ import pytest
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticKnownError
 
-from convmem import catalog
+from convmem import catalog, inputs
 from convmem.catalog import Catalog, plain_schema
 from convmem.domain import Answer, Domain, Origin, Tool
 from convmem.errors import Busy, CallerError, Conflict, ConvmemError, OperatorError, RetryError, StoreFailed
@@ -163,7 +163,7 @@ def test_every_sentence_has_the_facts_of_its_rule():
     made = {"missing": {}, "extra_forbidden": {}, "model_type": {"class_name": "C"}, "value_error": {"error": "no"}}
     facts = {"min_length": 1, "max_length": 1, "gt": 1, "ge": 1, "lt": 1, "le": 1, "pattern": "p", "expected": "e"}
     facts |= {"field_type": "F", "actual_length": 2}
-    for kind, sentence in catalog.SENTENCES.items():
+    for kind, sentence in inputs.SENTENCES.items():
         PydanticKnownError(kind, made.get(kind, facts))  # the library knows the rule by this name
         assert "{" not in sentence.format(**{**facts, **made.get(kind, {})})
 

@@ -157,6 +157,9 @@ def test_a_settings_file_that_is_a_directory_is_refused(here: Path):
         ("CONVMEM_ALLOWED_HOSTS", "*"),
         ("CONVMEM_TRUSTED_PROXIES", "proxy"),
         ("CONVMEM_LOG_FORMAT", "xml"),
+        ("CONVMEM_BACKUP_TO", ""),
+        ("CONVMEM_BACKUP_EVERY", "6"),
+        ("CONVMEM_BACKUP_EVERY", ""),
         ("CONVMEM_DATA_DIR", " "),
         ("CONVMEM_DATA_DIR", "a\x1bb"),
         ("CONVMEM_PROFILE", "core\n"),
@@ -240,6 +243,22 @@ def test_an_address_that_others_reach_needs_a_token(here: Path, bind: str):
 
 def test_loopback_needs_none(here: Path):
     loaded(here, CONVMEM_BIND="[::1]:0").refuse_unsafe_bind()
+
+
+def test_a_backup_is_kept_up_only_where_one_is_named(here: Path):
+    settings = loaded(here)
+    assert (settings.backup_to, settings.backup_every_ms) == (None, 6 * 3_600_000)
+    settings = loaded(here, CONVMEM_BACKUP_TO="copy", CONVMEM_BACKUP_EVERY="90s")
+    assert (settings.backup_to, settings.backup_every_ms) == (here / "copy", 90_000)
+
+
+@pytest.mark.parametrize("place", [".", "copy", "../data/copy", "../link/copy"])
+def test_a_backup_beside_the_original_is_refused_with_the_place_that_says_so(here: Path, data_dir: Path, place: str):
+    (here.parent / "link").symlink_to(data_dir)
+    (data_dir / "convmem.env").write_text(f"CONVMEM_BACKUP_TO={place}\n")
+    with pytest.raises(SettingInvalid, match="cannot stand in the data directory") as refused:
+        loaded(here)
+    assert f"{data_dir / 'convmem.env'}:1" in refused.value.message
 
 
 def test_the_socket_stands_in_the_data_directory(here: Path):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -14,8 +14,9 @@ from convmem.domain import Origin
 from convmem.engine import Engine, Phase
 from convmem.errors import Busy, LogCorrupt, Stopping, StoreFailed
 from convmem.files import RealFiles
+from convmem.store.log import Position
 from convmem.store.store import Store
-from tests.support.notebook import NOTEBOOK, Add, notes
+from tests.support.notebook import NOTEBOOK, Add, Strike, notes
 
 ORIGIN = Origin("laptop", "http", "tester/1")
 
@@ -172,29 +173,99 @@ async def test_reads_and_health_write_nothing(tmp_path: Path) -> None:
         assert before["log"]["writes"] == 1
 
 
-async def test_a_rebuild_tells_the_caller_how_far_it_is(tmp_path: Path) -> None:
-    await fill(tmp_path, 20)
-    told: list[tuple[float, float]] = []
+async def test_long_work_ends_before_the_store_is_closed_whoever_asked_for_it(tmp_path: Path) -> None:
+    is_begun, go_on, done = asyncio.Event(), asyncio.Event(), []
 
-    async def progress(done: float, total: float, sentence: str) -> None:
-        told.append((done, total))
+    async def work(engine: Engine) -> int:
+        is_begun.set()
+        await go_on.wait()
+        done.append(await engine.access(ORIGIN).read(notes))
+        return 7
 
     async with running(tmp_path) as engine:
-        facts = await engine.access(ORIGIN, progress).rebuild()
-        assert facts["rebuilt"] is True
-        assert facts["log_bytes_before"] == facts["log_bytes_after"] == (tmp_path / "convmem.log").stat().st_size
-        assert len(await engine.access(ORIGIN).read(notes)) == 20
-        async with asyncio.timeout(10):
-            while not told:
-                await asyncio.sleep(0)
-    assert told[-1][0] == told[-1][1]
+        asking = asyncio.ensure_future(engine.apart(work(engine)))
+        await is_begun.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        go_on.set()
+        assert await engine.apart(work(engine)) == 7
+    assert done == [[], []]
 
 
-async def test_a_second_rebuild_is_busy_while_one_runs_and_welcome_afterwards(tmp_path: Path) -> None:
-    await fill(tmp_path, 20)
+async def test_what_long_work_is_refused_is_told_to_whoever_asked_for_it(tmp_path: Path) -> None:
+    async def work() -> None:
+        raise Busy("not now", retry_after_ms=1)
+
+    async with running(tmp_path) as engine:
+        with pytest.raises(Busy):
+            await engine.apart(work())
+        await engine.access(ORIGIN).write(Add(("goes on",)))
+
+
+async def test_a_stop_waits_for_long_work_that_has_begun_and_lets_none_begin(tmp_path: Path) -> None:
+    go_on, ended = asyncio.Event(), []
+
+    async def work() -> None:
+        await go_on.wait()
+        ended.append("work")
+
+    engine = Engine(RealFiles(tmp_path), lambda: [NOTEBOOK], SystemClock())
+    run = asyncio.ensure_future(engine.run())
+    run.add_done_callback(lambda _: ended.append("engine"))
+    await engine.ready()
+    asking = asyncio.ensure_future(engine.apart(work()))
+    await asyncio.sleep(0)
+    engine.stop()
+    with pytest.raises(Stopping):
+        await engine.apart(work())
+    assert not run.done()
+    go_on.set()
+    await asyncio.gather(run, asking)
+    assert ended == ["work", "engine"]
+
+
+async def test_without_writes_writes_are_busy_and_reads_go_on(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         access = engine.access(ORIGIN)
-        first, second = await asyncio.gather(access.rebuild(), access.rebuild(), return_exceptions=True)
-        assert isinstance(first, dict)
-        assert isinstance(second, Busy)
-        assert (await access.rebuild())["rebuilt"] is True
+        await access.write(Add(("before",)))
+        with engine.without_writes("an import runs"):
+            with pytest.raises(Busy) as refused:
+                await access.write(Add(("meanwhile",)))
+            assert refused.value.message == "an import runs"
+            assert refused.value.details["retry_after_ms"] > 0
+            assert [note for _, note in await access.read(notes)] == ["before"]
+            assert engine.status() == "ok"
+        assert (await access.write(Add(("afterwards",))))["sequence"] == 2
+
+
+async def test_writes_are_taken_again_although_what_kept_them_out_has_failed(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        with suppress(KeyError), engine.without_writes("an import runs"):
+            raise KeyError
+        assert (await engine.access(ORIGIN).write(Add(("a",))))["sequence"] == 1
+
+
+async def test_what_is_committed_is_what_was_acknowledged(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        await engine.ready()
+        assert engine.committed() == Position(0, 1)
+        await engine.access(ORIGIN).write(Add(("a",)))
+        assert engine.committed() == Position((tmp_path / "convmem.log").stat().st_size, 2)
+        await engine.access(ORIGIN).write(Strike(1))
+        await engine.access(ORIGIN).rebuild()
+        assert engine.committed() == Position((tmp_path / "convmem.log").stat().st_size, 3)
+        assert engine.health()["generation"] == "2"
+
+
+async def test_health_counts_on_across_a_new_generation(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        for number in range(1, 20):
+            await engine.access(ORIGIN).write(Add(("x" * 1_000,)))
+            await engine.access(ORIGIN).write(Strike(2 * number - 1))
+        before = engine.health()["io"]
+        await engine.access(ORIGIN).rebuild()
+        after = engine.health()["io"]
+        for part in ("log", "index"):
+            for what in ("writes", "bytes", "flushes"):
+                assert after[part][what] > before[part][what], (part, what)

@@ -135,3 +135,78 @@ def test_the_boot_has_a_name_that_stays(monkeypatch: pytest.MonkeyPatch):
     assert files.boot_id() == files.boot_id()
     monkeypatch.setattr(files, "read_text", lambda *_, **__: None)
     assert files.boot_id() == ""
+
+
+def test_a_staged_file_is_empty_and_gets_its_name_by_one_step(disk: RealFiles):
+    disk.open("log").write(0, b"old")
+    before = disk.counters.flushes
+    staged = disk.stage("staging")
+    staged.write(0, b"half of an earlier try")
+    staged.close()
+    staged = disk.stage("staging")
+    assert staged.size() == 0
+    staged.write(0, b"new")
+    assert disk.counters.flushes == before
+    disk.rename("staging", "log")
+    disk.sync_directory()
+    assert disk.counters.flushes == before + 1
+    assert disk.path("log").read_bytes() == b"new"
+    assert disk.names() == ["log"]
+    assert mode(disk.path("log")) == 0o600
+    assert staged.is_linked()
+
+
+def test_a_file_appears_once_it_is_whole(tmp_path: Path):
+    target = tmp_path / "a.txt"
+    with files.appearing(target) as write:
+        write(b"one ")
+        write(b"two")
+        assert not target.exists()
+    assert target.read_bytes() == b"one two"
+    assert mode(target) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path: Path):
+    target = tmp_path / "a.txt"
+    target.write_text("precious")
+
+    def fail() -> None:
+        with files.appearing(target) as write:
+            write(b"half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert target.read_text() == "precious"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_link_stays_a_link_and_a_device_a_device(tmp_path: Path):
+    target, link = tmp_path / "a.txt", tmp_path / "link"
+    link.symlink_to(target)
+    with files.appearing(link) as write:
+        write(b"x")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"x"
+    with files.appearing(Path("/dev/null")) as write:
+        write(b"x")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_only_a_regular_file_is_read(tmp_path: Path):
+    (tmp_path / "a.txt").write_bytes(b"abc")
+    file = files.regular(tmp_path / "a.txt")
+    assert file.read(1, 9) == b"bc"
+    file.close()
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe", tmp_path / "none", Path("/dev/null")):
+        with pytest.raises(OSError):
+            files.regular(path)
+
+
+def test_a_flush_of_others_files_is_not_counted(disk: RealFiles):
+    disk.path("other").write_bytes(b"x")
+    before = disk.counters.flushes
+    files.flush(disk.path("other"))
+    assert disk.counters.flushes == before

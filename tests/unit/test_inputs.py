@@ -5,7 +5,8 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field, ValidationError
 
-from convmem.inputs import FromJSON, Input, Whole
+from convmem.errors import Invalid
+from convmem.inputs import FromJSON, Input, Whole, checked, exact
 
 
 class Inner(Input):
@@ -74,3 +75,14 @@ def test_an_input_does_not_change() -> None:
     with pytest.raises(ValidationError):
         ask.count = 2  # type: ignore[misc]
     assert ask.size_bytes > 0
+
+
+def test_null_is_absent_for_a_caller_and_a_value_for_a_file() -> None:
+    assert checked(Ask, {"count": None}) == Ask()
+    with pytest.raises(Invalid) as refused:
+        exact(Ask, {"count": None})
+    assert refused.value.details == {"field": "count"}
+    for look in (checked, exact):
+        with pytest.raises(Invalid) as refused:
+            look(Ask, {"other": None})
+        assert refused.value.details == {"field": "other"}

@@ -7,6 +7,7 @@ import pytest
 
 from convmem.cli import run
 from tests.support.commands import ran
+from tests.support.wrecks import SCRIPT, Wreck
 from tests.support.written import Written, damaged_copy
 
 pytestmark = pytest.mark.slow
@@ -16,7 +17,7 @@ def test_a_sound_store_is_ok_beside_its_daemon(written: Written, capsys: pytest.
     assert run(["check"], written.environment, Path("/")) == 0
     assert capsys.readouterr().out == "OK\n"
     assert run(["check", "--json"], written.environment, Path("/")) == 0
-    assert json.loads(capsys.readouterr().out) == {"violations": []}
+    assert json.loads(capsys.readouterr().out) == {"violations": [], "leftovers": []}
 
 
 def test_damage_is_named_and_the_check_fails(written: Written, tmp_path: Path):
@@ -33,3 +34,31 @@ def test_where_there_is_no_store_there_is_nothing_to_check(tmp_path: Path, capsy
     assert run(["check", "--data-dir", str(tmp_path)], {}, tmp_path) == 1
     assert "there is no store in" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_another_machine_checks_itself(written: Written, capsys: pytest.CaptureFixture[str]):
+    assert run(["check", "--url", written.daemon.url, "--json"], {}, Path("/")) == 0
+    assert json.loads(capsys.readouterr().out) == {"violations": [], "leftovers": []}
+
+
+def test_leftovers_are_told_beside_the_result_and_are_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    wreck = Wreck(tmp_path / "data")
+    wreck.play(SCRIPT)
+    (wreck.directory / "staging-2.log").touch()
+    assert run(["check", "--data-dir", str(wreck.directory)], {}, Path("/")) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "OK\n"
+    assert shown.err.startswith("staging-2.log: ")
+
+
+def test_a_store_whose_log_is_gone_is_no_store_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    wreck = Wreck(tmp_path / "data")
+    wreck.play(SCRIPT)
+    wreck.log.unlink()
+    assert run(["check", "--data-dir", str(wreck.directory)], {}, Path("/")) == 1
+    assert capsys.readouterr().out == "convmem.log is missing\n"
+
+
+def test_a_token_file_goes_with_a_url(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert run(["check", "--token-file", "token", "--data-dir", str(tmp_path)], {}, tmp_path) == 2
+    assert "--token-file goes with --url" in capsys.readouterr().err

@@ -45,3 +45,13 @@ def test_a_setting_that_cannot_be_meant_is_one_line_and_a_usage_error(
     assert shown.out == ""
     assert shown.err.startswith("convmem: SETTING_INVALID: CONVMEM_BIND (flag --bind): 'x' is not HOST:PORT")
     assert shown.err.count("\n") == 1
+
+
+def test_a_backup_that_is_kept_up_is_shown_as_it_was_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    arguments = ["config", "--data-dir", "data", "--backup-to", "copy", "--backup-every", "90m"]
+    assert run(arguments, {}, tmp_path) == 0
+    shown = dict(line.split("\t")[:2] for line in capsys.readouterr().out.splitlines())
+    assert (shown["CONVMEM_BACKUP_TO"], shown["CONVMEM_BACKUP_EVERY"]) == (str(tmp_path / "copy"), "90m")
+    assert run(["config", "--data-dir", "data"], {}, tmp_path) == 0
+    shown = dict(line.split("\t")[:2] for line in capsys.readouterr().out.splitlines())
+    assert (shown["CONVMEM_BACKUP_TO"], shown["CONVMEM_BACKUP_EVERY"]) == ("", "6h")

@@ -23,7 +23,6 @@ DAMAGE = [
     ("UPDATE messages_message SET changed_sequence = 1 WHERE sequence = 2", "message 2 was changed before"),
     ("UPDATE messages_message SET revision = 1 WHERE sequence = 2", "message 2 was changed before"),
     ("UPDATE messages_message SET updated_at = timestamp - 1 WHERE sequence = 1", "message 1 was updated before"),
-    ("UPDATE messages_message SET message_id = '0' WHERE sequence = 2", "message 2 has an id that is not above"),
     ("UPDATE messages_message SET content = 'xyz' WHERE sequence = 1", "message 1 gives a size"),
     ("UPDATE messages_message SET links = 1 WHERE sequence = 2", "message 2 counts other relations"),
     ("INSERT INTO messages_relation VALUES (9, 0, 't', 'x')", "a relation belongs to message 9"),
@@ -32,7 +31,7 @@ DAMAGE = [
     ("DELETE FROM messages_tag", "message 2 has tags that cannot be found"),
     ("UPDATE messages_group SET count = count + 1", "the counts or times of 2 groups"),
     ("DELETE FROM messages_group", "the counts or times of 1 groups"),
-    ("UPDATE messages_receipt SET session_id = 't'", "the receipt of message 1"),
+    ("UPDATE messages_receipt SET message_id = 't'", "the receipt of message 1"),
 ]
 
 

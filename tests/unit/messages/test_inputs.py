@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from convmem.catalog import checked
+from convmem.inputs import checked
 from convmem.messages.inputs import (
     EVERY_VIEW,
     VIEWS,

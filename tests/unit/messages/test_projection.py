@@ -7,7 +7,7 @@ import pytest
 
 from convmem.domain import Origin, Place
 from convmem.messages import projection
-from convmem.messages.events import MessageDeleted, MessageUpdated, MessageWritten
+from convmem.messages.events import MessageDeleted, MessageKept, MessageUpdated, MessageWritten, ReceiptKept
 from tests.support.folded import DECODER, Folded
 
 GROUPS = "SELECT session_id, project, memory_kind, count, first_at, last_at FROM messages_group ORDER BY 1, 2, 3"
@@ -105,7 +105,7 @@ def test_an_update_of_what_is_not_there_is_a_fault_of_ours():
 
 
 def test_every_event_has_its_applier():
-    assert set(projection.APPLIERS) == {MessageWritten, MessageUpdated, MessageDeleted}
+    assert set(projection.APPLIERS) == {MessageWritten, MessageUpdated, MessageDeleted, MessageKept, ReceiptKept}
     assert DECODER is not None
 
 

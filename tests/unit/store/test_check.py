@@ -1,24 +1,51 @@
 """store/check.py: what the walk over all invariants notices. A surgeon damages the store on purpose."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
+import apsw
 import pytest
 
+from convmem.domain import Event, Place
 from convmem.store import check
-from convmem.store.log import NAME
-from tests.support.notebook import Add, Strike
-from tests.support.stores import Opened, open_store
+from convmem.store.codec import Codec
+from convmem.store.log import NAME, Log, Position
+from tests.support import stores
+from tests.support.faulty_files import FaultyFile, FaultyFiles
+from tests.support.manual_clock import ManualClock
+from tests.support.notebook import NOTEBOOK, Add, Added, Strike, Struck
+from tests.support.stores import ORIGIN, Opened, open_store
 
 
 def filled() -> Opened:
+    """A store of 21 entries, to be damaged."""
     opened = open_store()
     for number in range(20):
         opened.commit(Add((f"note {number}",)))
     opened.commit(Strike(3))
-    return opened
+    return opened.declare_damaged()
 
 
 def test_a_sound_store_has_no_violations() -> None:
     assert filled().check() == []
     assert open_store().check() == []
+
+
+def test_a_compacted_store_has_no_violations() -> None:
+    opened = filled()
+    opened.compact(Add(("meanwhile",)))
+    opened.commit(Add(("afterwards",)), Strike(5))
+    assert opened.check() == []
+
+
+def test_a_store_that_a_test_leaves_damaged_fails_that_test(every_store_is_sound_afterwards: None) -> None:
+    opened = open_store()
+    opened.commit(Add(("a",)))
+    assert stores.violations() == []
+    opened.connection.execute("UPDATE notes_note SET note = 'other'")
+    assert stores.violations() == opened.check() != []
+    opened.declare_damaged()
+    assert stores.violations() == []
 
 
 @pytest.mark.parametrize(
@@ -42,11 +69,14 @@ def test_an_index_that_is_not_the_fold_of_its_log_is_noticed(surgery: str) -> No
     assert opened.check() != []
 
 
-@pytest.mark.parametrize("where", range(0, 2_600, 97))
-def test_a_flipped_byte_anywhere_in_the_log_is_noticed(where: int) -> None:
+@pytest.mark.parametrize("is_compacted", [False, True])
+@pytest.mark.parametrize("share", range(0, 100, 4))
+def test_a_flipped_byte_anywhere_in_the_log_is_noticed(share: int, is_compacted: bool) -> None:
     opened = filled()
+    if is_compacted:
+        opened.compact()
     file = opened.disk.files[NAME]
-    assert where < len(file.written)
+    where = len(file.written) * share // 100
     file.written = file.written[:where] + bytes([file.written[where] ^ 1]) + file.written[where + 1 :]
     assert opened.check() != []
 
@@ -80,3 +110,96 @@ def test_the_scrub_notices_a_frame_of_another_place_or_generation() -> None:
     first = next(check.scrub(file, generation=1, end=file.size()))[0].offset
     file.written = file.written[:first] + file.written
     assert list(check.scrub(file, generation=1, end=file.size()))[-1][1] is not None
+
+
+def test_the_scrub_walks_through_a_state_to_its_end() -> None:
+    opened = filled()
+    opened.compact()
+    opened.commit(Add(("afterwards",)))
+    file = opened.disk.files[NAME]
+    walk = list(check.scrub(file, generation=2, end=file.size()))
+    assert [damage for _, damage in walk] == [None] * 3
+    assert walk[-1][0] == opened.store.log.end
+    state, *_ = walk
+    *_, (_, damage) = check.scrub(file, generation=2, end=state[0].offset)
+    assert damage is not None, "a state without its end"
+
+
+def forged(*entries: tuple[int, tuple[Event, ...]]) -> tuple[FaultyFile, Callable[[], list[str]]]:
+    """A log of batches with these (sequence, events), each one frame, and what is found wrong with it alone."""
+    codec, file = Codec([NOTEBOOK]), FaultyFiles().open(NAME)
+    log = Log(file, generation=1, end=Position(0, 1))
+    for _, events in entries:
+        log.append(codec.encode([ORIGIN], [(0, 0, events)]), 1)
+    return file, lambda: check.check(file, None, [NOTEBOOK], ManualClock())
+
+
+def added(note_id: str) -> tuple[Event, ...]:
+    return (Added(note_id=note_id.rjust(26, "0"), note="n"),)
+
+
+def test_without_an_index_the_log_alone_is_checked() -> None:
+    _, found = forged((1, added("A")), (2, added("B")), (3, (Struck(sequence=1),)))
+    assert found() == []
+
+
+@pytest.mark.parametrize(("first", "second"), [("B", "A"), ("A", "A")])
+def test_ids_that_the_store_made_rise_from_entry_to_entry(first: str, second: str) -> None:
+    _, found = forged((1, added(first)), (2, added(second)), (3, added("C")))
+    assert found() == ["the log: the id that entry 2 was given does not rise"]
+
+
+def test_ids_of_one_entry_may_be_equal_and_kept_records_have_ids_of_any_kind() -> None:
+    _, found = forged((1, added("A") + added("A")), (2, added("B")))
+    assert found() == []
+    opened = filled()
+    opened.compact()
+    opened.commit(Add(("afterwards",)))
+    assert check.check(opened.disk.files[NAME], None, [NOTEBOOK], opened.clock) == []
+
+
+def test_ids_rise_beyond_the_last_one_that_a_compacted_log_remembers() -> None:
+    opened = filled()
+    opened.compact()
+    codec, end = Codec([NOTEBOOK]), opened.store.log.end
+    log = Log(opened.disk.files[NAME], generation=2, end=end)
+    log.append(codec.encode([ORIGIN], [(0, 0, added("0"))]), 1)
+    found = check.check(opened.disk.files[NAME], None, [NOTEBOOK], opened.clock)
+    assert found == [f"the log: the id that entry {end.next_sequence} was given does not rise"]
+
+
+def test_a_whole_frame_that_says_nothing_known_is_damage() -> None:
+    file, found = forged((1, added("A")))
+    Log(file, generation=1, end=Position(file.size(), 2)).append(b"\x93\x90\x90\x90", 1)
+    (sentence,) = found()
+    assert "cannot be read" in sentence
+
+
+def test_a_log_that_cannot_be_folded_is_said_to_be_so() -> None:
+    def broken(connection: apsw.Connection, event: Struck, place: Place) -> None:
+        assert event.sequence != 1, "only a live note was struck"
+
+    domain = replace(NOTEBOOK, appliers={**NOTEBOOK.appliers, Struck: broken})
+    file, _ = forged((1, added("A")), (2, (Struck(sequence=1),)))
+    (sentence,) = check.check(file, None, [domain], ManualClock())
+    assert sentence.startswith("the log cannot be folded")
+    assert "only a live note was struck" in sentence
+
+
+def test_the_rules_of_a_domain_hold_for_the_log_alone_too() -> None:
+    domain = replace(NOTEBOOK, check=lambda connection: ["a rule is broken"])
+    file, _ = forged((1, added("A")))
+    assert check.check(file, None, [domain], ManualClock()) == ["notes: a rule is broken"]
+
+
+def test_how_far_a_check_has_come_is_told_and_may_end_it() -> None:
+    opened, told = filled(), []
+
+    def tell(done: int, total: int, sentence: str) -> None:
+        told.append(sentence)
+        if sentence == "comparing the index":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check.check(opened.disk.files[NAME], opened.connection, [NOTEBOOK], opened.clock, tell)
+    assert list(dict.fromkeys(told)) == ["reading the log", "folding the log", "comparing the index"]

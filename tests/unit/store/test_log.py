@@ -49,6 +49,91 @@ def test_a_reader_given_the_log_byte_by_byte_finds_only_whole_frames() -> None:
         assert (found is Fault.NONE) == (end in ends)
 
 
+def state_log() -> tuple[FaultyFiles, Log]:
+    """A log of the second generation: two frames of state, its end, two batches."""
+    disk = FaultyFiles()
+    log = Log(disk.open(NAME), generation=2, end=Position(0, 1))
+    log.append_state(b"one", 3, 2)
+    log.append_state(b"two", 8, 1)
+    log.append_state(b"end", 11, 0)
+    log.append(b"twelve", 2)
+    log.append(b"fourteen", 1)
+    return disk, log
+
+
+def test_a_state_may_have_gaps_and_batches_go_on_behind_what_it_speaks_for() -> None:
+    disk, log = state_log()
+    assert log.end == Position(disk.size(NAME), 15)
+    found = list(log.frames())
+    assert [one.payload for one in found] == [b"one", b"two", b"end", b"twelve", b"fourteen"]
+    assert [one.header.sequence for one in found] == [3, 8, 11, 12, 14]
+    assert [one.end.next_sequence for one in found] == [3, 8, 12, 14, 15]
+
+
+def test_a_state_that_speaks_for_nothing_opens_an_empty_log() -> None:
+    log = Log(FaultyFiles().open(NAME), generation=2, end=Position(0, 1))
+    log.append_state(b"", 0, 0)
+    assert log.end == Position(HEADER_SIZE, 1)
+
+
+def test_records_of_a_state_come_by_rising_sequence() -> None:
+    log = Log(FaultyFiles().open(NAME), generation=2, end=Position(0, 1))
+    log.append_state(b"one", 3, 1)
+    log.append_state(b"of the same entry", 3, 1)
+    for count in (1, 0):
+        with pytest.raises(AssertionError):
+            log.append_state(b"before it", 2, count)
+
+
+def test_a_log_can_be_read_as_it_was_while_it_grows() -> None:
+    _, log = state_log()
+    was = log.until(log.end)
+    log.append(b"later", 1)
+    assert [one.payload for one in was.frames()][-1] == b"fourteen"
+    assert (was.generation, was.end.next_sequence) == (2, 15)
+    assert [one.payload for one in log.frames()][-1] == b"later"
+
+
+def walked(disk: FaultyFiles, end: int, generation: int = 2) -> tuple[int, Fault]:
+    """How many frames a walk finds, and what ends it."""
+    *found, last = Reader(disk.files[NAME], end=end).walk(0, generation)
+    assert all(isinstance(one, Frame) for one in found)
+    assert isinstance(last, Fault)
+    return len(found), last
+
+
+def test_a_walk_ends_with_the_fault_that_stands_there() -> None:
+    disk, log = state_log()
+    ends = [one.end.offset for one in log.frames()]
+    assert walked(disk, ends[4]) == (5, Fault.NONE)
+    assert walked(disk, ends[3]) == (4, Fault.NONE)
+    assert walked(disk, ends[2]) == (3, Fault.NONE)
+    for count in (1, 2):
+        assert walked(disk, ends[count - 1]) == (count, Fault.STATE_NOT_ENDED)
+    assert walked(disk, 0) == (0, Fault.NONE)
+    assert walked(disk, ends[4] - 1) == (4, Fault.SHORT_PAYLOAD)
+    assert walked(disk, ends[3] + 3) == (4, Fault.SHORT_HEADER)
+    assert walked(disk, ends[4], generation=3) == (0, Fault.OUT_OF_PLACE)
+
+
+def test_a_walk_that_begins_in_the_middle_knows_what_may_follow() -> None:
+    disk, log = state_log()
+    one, two, end, *_ = log.frames()
+    reader = Reader(disk.files[NAME], end=log.end.offset)
+    assert next(reader.walk(two.offset, 2, one.header)) == two
+    assert next(reader.walk(end.end.offset, 2, two.header)) is Fault.OUT_OF_PLACE, "a state without its end"
+    cut = Reader(disk.files[NAME], end=two.end.offset)
+    assert list(cut.walk(two.end.offset, 2, two.header)) == [Fault.STATE_NOT_ENDED]
+
+
+def test_a_header_can_be_read_although_its_payload_is_torn() -> None:
+    disk, log = state_log()
+    reader = Reader(disk.files[NAME], end=HEADER_SIZE + 1)
+    assert reader.frame(0) is Fault.SHORT_PAYLOAD
+    assert reader.header(0) == next(log.frames()).header
+    assert Reader(disk.files[NAME], end=HEADER_SIZE - 1).header(0) is Fault.SHORT_HEADER
+
+
 def test_a_failed_append_leaves_the_end_where_it_was_and_can_be_cut_back() -> None:
     disk = FaultyFiles()
     log = fresh(disk)

@@ -8,9 +8,10 @@ import pytest
 from convmem.errors import LogCorrupt
 from convmem.files import RealFiles
 from convmem.store import opening, sqlite
+from convmem.store.compaction import Parts, Rewrite
 from convmem.store.log import NAME
 from convmem.store.recovery import Report
-from convmem.store.sqlite import FileShelf
+from convmem.store.shelf import FileShelf
 from convmem.store.store import Store, Ticket
 from tests.support.manual_clock import ManualClock
 from tests.support.notebook import NOTEBOOK, Add, notes
@@ -168,6 +169,80 @@ def test_files_of_other_generations_are_deleted(tmp_path: Path) -> None:
     store.close()
     assert not list(tmp_path.glob("index-7*"))
     assert len(read(tmp_path)) == 40
+
+
+def test_what_a_generation_in_the_making_left_behind_is_swept_away(tmp_path: Path) -> None:
+    fill(tmp_path)
+    before = read(tmp_path)
+    for name in ("staging-2.log", "staging-scratch.db", "index-2.db"):
+        (tmp_path / name).write_bytes(b"half of it")
+    store, report = start(tmp_path)
+    assert report == Report(index="kept")
+    store.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [NAME, INDEX]
+    assert read(tmp_path) == before
+
+
+def compact(directory: Path) -> None:
+    files = RealFiles(directory)
+    store, _ = start(directory)
+    rewrite = Rewrite(Parts(files, FileShelf(files), [NOTEBOOK], ManualClock()), store.log, lambda: store.log.end)
+    rewrite.prepare()
+    rewrite.finish(store)
+    rewrite.clean()
+    store.close()
+
+
+def test_the_index_of_the_generation_that_the_log_says_is_the_one_that_is_read(tmp_path: Path) -> None:
+    fill(tmp_path)
+    before, old_index = read(tmp_path), (tmp_path / INDEX).read_bytes()
+    compact(tmp_path)
+    # Cut between the rename and the removal of the old index: both are there.
+    (tmp_path / INDEX).write_bytes(old_index)
+    store, report = start(tmp_path)
+    assert report == Report(index="kept")
+    assert store.facts().generation == 2
+    store.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [NAME, "index-2.db"]
+    assert notes(sqlite.connect_to_read(tmp_path / "index-2.db")) == before
+
+
+@pytest.mark.parametrize("found", ["old", "none"])
+def test_a_later_generation_without_its_index_is_folded_again(tmp_path: Path, found: str) -> None:
+    fill(tmp_path)
+    before, old_index = read(tmp_path), (tmp_path / INDEX).read_bytes()
+    compact(tmp_path)
+    (tmp_path / "index-2.db").unlink()
+    if found == "old":
+        (tmp_path / INDEX).write_bytes(old_index)
+    store, report = start(tmp_path)
+    assert report.index == "missing, made anew"
+    store.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [NAME, "index-2.db"]
+    assert notes(sqlite.connect_to_read(tmp_path / "index-2.db")) == before
+
+
+def test_the_log_of_an_older_generation_beside_the_index_of_a_later_one_is_read_for_what_it_is(tmp_path: Path) -> None:
+    """Cut before the names were on the disk: the old log, and the index that was made for the new one."""
+    fill(tmp_path)
+    before, old_log = read(tmp_path), (tmp_path / NAME).read_bytes()
+    compact(tmp_path)
+    (tmp_path / NAME).write_bytes(old_log)
+    store, report = start(tmp_path)
+    assert report.index == "missing, made anew"
+    assert store.facts().generation == 1
+    store.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [NAME, INDEX]
+    assert read(tmp_path) == before
+
+
+def test_a_missing_log_beside_the_index_of_a_later_generation_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path)
+    compact(tmp_path)
+    (tmp_path / NAME).unlink()
+    with pytest.raises(LogCorrupt):
+        start(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["index-2.db"]
 
 
 def test_other_files_are_left_alone(tmp_path: Path) -> None:

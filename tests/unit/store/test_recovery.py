@@ -6,13 +6,14 @@ from itertools import product
 import pytest
 
 from convmem.errors import LogCorrupt, LogTooNew
-from convmem.store import recovery
+from convmem.store import generation, opening, recovery
 from convmem.store.frame import HEADER_SIZE, Fault
 from convmem.store.log import NAME, Frame, Position, Reader
 from convmem.store.recovery import DECISIONS, Decision, Facts, Witness
 from tests.support.faulty_files import FaultyFile, FaultyFiles
-from tests.support.notebook import Add, notes
-from tests.support.stores import open_store
+from tests.support.manual_clock import ManualClock
+from tests.support.notebook import NOTEBOOK, Add, Strike, notes
+from tests.support.stores import MemoryShelf, open_store
 from tests.unit.store.test_frame import resealed
 
 Damage = Callable[[bytes, int, int], bytes]
@@ -57,8 +58,27 @@ def disk_with(data: bytes) -> FaultyFiles:
     return disk
 
 
+def compacted(monkeypatch: pytest.MonkeyPatch) -> tuple[bytes, list[int], dict[int, bytes]]:
+    """A log that opens with a state of three frames, its end, and one batch; where each begins; its index."""
+    monkeypatch.setattr(generation, "STATE_FRAME_BYTES", 1)
+    opened = open_store()
+    for number in range(4):
+        opened.commit(Add((f"note {number}",)))
+    opened.commit(Strike(2))
+    opened.compact()
+    opened.commit(Add(("afterwards",)))
+    starts = [one.offset for one in opened.store.log.frames()]
+    assert len(starts) == 5
+    return opened.log(), starts, {2: opened.shelf.image()}
+
+
 def make(facts: Facts) -> tuple[bytes, Witness | None, int]:
     """A log of three frames that shows these facts, with the witness for it, and how many entries are good."""
+    if facts.fault is Fault.STATE_NOT_ENDED:
+        with pytest.MonkeyPatch.context() as patch:
+            data, begins, _ = compacted(patch)
+        # The frame that says `through` is missing: the third record of the state is the fourth that was ever added.
+        return data[: begins[3]], None, 3
     data, starts, _ = log_of(3)
     hurt = 1 if facts.later else 2
     start, end = starts[hurt].offset, starts[hurt + 1].offset
@@ -102,27 +122,102 @@ def test_each_row(facts: Facts) -> None:
 @pytest.mark.parametrize("facts", DECISIONS, ids=str)
 def test_each_row_is_made_from_the_facts_it_names(facts: Facts) -> None:
     data, witness, _ = make(facts)
-    assert witness is not None
     file = disk_with(data).files[NAME]
     reader = Reader(file, end=len(data))
+    first = reader.frame(0)
+    number = first.header.generation if isinstance(first, Frame) else 1
     offset = 0
-    expected = 1
-    while isinstance(found := reader.frame(offset), Frame) and found.header.sequence == expected:
-        offset, expected = found.end
-    fault = Fault.OUT_OF_PLACE if isinstance(found, Frame) else found
-    assert fault is facts.fault
-    assert (fault is not Fault.NONE and reader.has_frame_after(offset)) == facts.later
-    assert (expected <= witness.applied) == facts.witnessed
+    for found in reader.walk(0, number):
+        if isinstance(found, Fault):
+            assert found is facts.fault
+            assert (found is not Fault.NONE and reader.has_frame_after(offset)) == facts.later
+        else:
+            offset = found.end.offset
+    witnessed = witness.has_seen(offset) if witness is not None else facts.fault is Fault.STATE_NOT_ENDED
+    assert witnessed == facts.witnessed
 
 
 def test_the_table_is_total() -> None:
     impossible = {
         facts
         for facts in (Facts(*row) for row in product(Fault, (False, True), (False, True)))
-        if facts.later and facts.fault in (Fault.NONE, Fault.SHORT_HEADER)
+        if (facts.later and facts.fault in (Fault.NONE, Fault.SHORT_HEADER, Fault.STATE_NOT_ENDED))
+        or (facts.fault is Fault.STATE_NOT_ENDED and not facts.witnessed)
     }
     assert set(DECISIONS) | impossible == {Facts(*row) for row in product(Fault, (False, True), (False, True))}
     assert not set(DECISIONS) & impossible
+
+
+@pytest.mark.parametrize("with_index", [True, False])
+def test_a_state_is_whole_or_damaged_wherever_it_is_cut(monkeypatch: pytest.MonkeyPatch, with_index: bool) -> None:
+    data, starts, images = compacted(monkeypatch)
+    behind_state = starts[4]
+    # Of a file that is shorter than one header nobody can say what it was.
+    for size in range(HEADER_SIZE, behind_state):
+        disk = disk_with(data[:size])
+        with pytest.raises(LogCorrupt):
+            open_store(disk, index=images if with_index else None)
+        assert disk.names() == [NAME]
+        assert disk.files[NAME].written == data[:size]
+
+
+def test_behind_the_state_a_torn_batch_is_cut_off_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, starts, _ = compacted(monkeypatch)
+    for size in range(starts[4], len(data)):
+        opened = open_store(disk_with(data[:size]))
+        assert opened.report.bytes_cut == size - starts[4]
+        assert [note for _, note in notes(opened.connection)] == ["note 0", "note 2", "note 3"]
+        assert opened.commit(Add(("afterwards",)))[0]["sequence"] == 6
+        assert opened.store.log.generation == 2
+
+
+@pytest.mark.parametrize("missing", range(4))
+def test_a_frame_that_the_state_has_lost_is_damage(monkeypatch: pytest.MonkeyPatch, missing: int) -> None:
+    data, starts, images = compacted(monkeypatch)
+    hurt = data[: starts[missing]] + data[starts[missing + 1] :]
+    if missing < 3:
+        # The frames say where they begin, not how many there are: the index knows.
+        with pytest.raises(LogCorrupt):
+            open_store(disk_with(hurt), index=images)
+    else:
+        with pytest.raises(LogCorrupt):
+            open_store(disk_with(hurt))
+
+
+@pytest.mark.parametrize("at", [5, HEADER_SIZE + 5])
+def test_a_state_damaged_in_its_first_frame_is_refused_unless_the_index_has_seen_more(
+    monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """What lies before the last frame that the index has applied is left to the scrub, as in any generation."""
+    data, _, images = compacted(monkeypatch)
+    with pytest.raises(LogCorrupt):
+        open_store(disk_with(flip(data, at)))
+    opened = open_store(disk_with(flip(data, at)), index=images).declare_damaged()
+    assert opened.store.log.generation == 2
+    assert [note for _, note in notes(opened.connection)] == ["note 0", "note 2", "note 3", "afterwards"]
+
+
+def test_a_generation_is_said_by_the_first_header_although_its_payload_is_damaged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data, _, _ = compacted(monkeypatch)
+    assert recovery.generation_of(disk_with(flip(data, HEADER_SIZE + 5))) == 2
+    assert recovery.generation_of(disk_with(flip(data, 5))) is None
+    assert recovery.generation_of(disk_with(b"")) is None
+    assert recovery.generation_of(FaultyFiles()) is None
+
+
+def test_an_index_that_was_folded_half_way_through_the_state_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, _, _ = compacted(monkeypatch)
+    monkeypatch.setattr("convmem.store.store.REPLAY_ENTRIES", 1)
+    disk, shelf = disk_with(data), MemoryShelf()
+    behind, _ = opening.open_store(disk, shelf, [NOTEBOOK], ManualClock())
+    stops = iter([False, False, True])
+    assert behind.catch_up(lambda done, total: None, lambda: next(stops)) == 2
+    assert behind.is_behind
+    again = open_store(disk, index={2: shelf.image()})
+    assert again.report.index == "kept"
+    assert [note for _, note in notes(again.connection)] == ["note 0", "note 2", "note 3", "afterwards"]
 
 
 def test_without_an_index_only_a_frame_behind_the_damage_speaks() -> None:

@@ -8,14 +8,16 @@ import pytest
 
 from convmem.errors import Busy, Conflict, NotFound, Stopping, StorageFull, StoreFailed
 from convmem.files import RealFiles
-from convmem.store import opening
-from convmem.store.log import NAME
-from convmem.store.sqlite import FileShelf, connect, connect_to_read
-from convmem.store.store import Ticket
+from convmem.store import check, opening
+from convmem.store import store as store_module
+from convmem.store.log import NAME, Position
+from convmem.store.shelf import FileShelf
+from convmem.store.sqlite import Index, connect, connect_to_read
+from convmem.store.store import Store, Ticket
 from tests.support.faulty_files import FaultyFiles
 from tests.support.manual_clock import ManualClock
 from tests.support.notebook import NOTE_MAX, NOTEBOOK, Add, Break, Strike, notes
-from tests.support.stores import ORIGIN, MemoryShelf, open_store
+from tests.support.stores import ORIGIN, MemoryShelf, Opened, open_store
 
 
 def test_a_refusal_half_way_undoes_only_itself() -> None:
@@ -186,19 +188,90 @@ def test_ids_rise_although_the_clock_steps_back_and_the_store_is_opened_again() 
     assert len(made) == 4
 
 
-def test_a_rebuilt_index_equals_the_one_it_replaces() -> None:
+def test_a_log_folded_at_once_says_what_it_said_when_it_was_written() -> None:
     opened = open_store()
     for number in range(30):
         opened.commit(Add((f"note {number}",)), Strike(number))
-    before = notes(opened.connection)
-    opened.connection.execute("DELETE FROM notes_note WHERE sequence % 2 = 0")
-    assert opened.check() != []
+    store, index = beside(opened)
     reports: list[tuple[int, int]] = []
-    opened.store.rebuild(lambda done, total: reports.append((done, total)))
-    assert notes(opened.connection) == before
-    assert reports[-1][0] == reports[-1][1] == len(opened.log())
-    assert opened.check() == []
-    assert opened.commit(Add(("later",)))[0]["sequence"] == opened.store.facts().sequence
+    store.fold_at_once(lambda done, total: reports.append((done, total)))
+    assert check.differences(index.connection, opened.connection) == []
+    assert reports[-1] == (len(opened.log()), len(opened.log()))
+    assert index.state.last_id == opened.store._index.state.last_id
+
+
+def test_folding_at_once_is_one_transaction_that_a_stop_leaves_nothing_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "REPLAY_ENTRIES", 2)
+    opened = open_store()
+    for number in range(9):
+        opened.commit(Add((f"note {number}",)))
+    store, index = beside(opened)
+    stops = iter([False, False, True])
+    with pytest.raises(Stopping):
+        store.fold_at_once(lambda done, total: None, lambda: next(stops))
+    assert index.state.end == Position(0, 1)
+    assert notes(index.connection) == []
+    store.fold_at_once(lambda done, total: None)
+    assert len(notes(index.connection)) == 9
+
+
+def beside(opened: Opened) -> tuple[Store, Index]:
+    """Another store over the same log, whose index is empty."""
+    index = Index(connect(""), [NOTEBOOK], fresh_generation=opened.store.log.generation)
+    return Store(opened.store.log, index, [NOTEBOOK], opened.clock), index
+
+
+def test_a_store_goes_on_with_another_generation_that_says_the_same() -> None:
+    opened = open_store()
+    opened.commit(Add(("a",)), Strike(1), Add(("b",)))
+    before = opened.store.facts()
+    rewrite = opened.rewrite()
+    rewrite.prepare()
+    draft = rewrite._draft
+    assert draft is not None
+    assert draft.index is not None
+    log, index = opened.store.log, opened.store._index
+    draft.name()
+    assert opened.store.adopt(draft.log, draft.index) == (log, index)
+    after = opened.store.facts()
+    assert (after.sequence, after.generation) == (before.sequence, 2)
+    assert opened.commit(Add(("c",)))[0]["sequence"] == 4
+    assert notes(opened.connection) == [(3, "b"), (4, "c")]
+    # What health counts since the start does not begin anew.
+    assert after.index_writes > before.index_writes
+    assert after.index_flushes > before.index_flushes
+
+
+def test_a_generation_that_lacks_something_is_not_gone_on_with() -> None:
+    opened = open_store()
+    opened.commit(Add(("a",)), Strike(1))
+    rewrite = opened.rewrite()
+    rewrite.prepare()
+    opened.commit(Add(("not copied",)))
+    draft = rewrite._draft
+    assert draft is not None
+    assert draft.index is not None
+    with pytest.raises(AssertionError):
+        opened.store.adopt(draft.log, draft.index)
+    rewrite.discard()
+    assert opened.store.log.generation == 1
+
+
+@pytest.mark.parametrize("with_index", [True, False])
+def test_ids_rise_across_a_compaction_and_a_restart_whatever_the_clock_says(with_index: bool) -> None:
+    opened = open_store()
+    made = [opened.commit(Add(("a",)))[0]["note_id"], opened.commit(Add(("b",)))[0]["note_id"]]
+    # The last id is of a note that does not live any more.
+    opened.commit(Strike(2))
+    opened.clock.pass_ms(-3_600_000)
+    opened.compact()
+    made.append(opened.commit(Add(("c",)))[0]["note_id"])
+    opened.commit(Strike(4))
+    opened.compact()
+    again = open_store(opened.disk, index={3: opened.shelf.image()} if with_index else {}, clock=opened.clock)
+    made.append(again.commit(Add(("d",)))[0]["note_id"])
+    assert made == sorted(set(made))
+    assert len(made) == 4
 
 
 def test_folding_stops_between_two_transactions_when_asked_and_goes_on_later() -> None:
@@ -234,12 +307,3 @@ def test_a_checkpoint_that_the_full_disk_refuses_harms_nothing() -> None:
     assert opened.store.rest().full_since_ms is not None
     assert opened.commit(Add(("a",)))[0]["sequence"] == 1
     assert opened.store.facts().full_since_ms is None
-
-
-def test_a_rebuild_told_to_stop_leaves_the_index_as_it_was() -> None:
-    opened = open_store()
-    opened.commit(Add(("a",)), Add(("b",)))
-    with pytest.raises(Stopping):
-        opened.store.rebuild(lambda done, total: None, lambda: True)
-    assert opened.check() == []
-    assert opened.commit(Add(("c",)))[0]["sequence"] == 3

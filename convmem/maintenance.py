@@ -1,0 +1,122 @@
+"""What an operator asks of a store in use: compaction; later parts of this page stand beside it.
+
+Each is long work outside the writer, which only swaps a result in. One new generation is made at a time; a second
+request is told Busy. A stop abandons the work at any step, and the store is closed only after that.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from convmem.domain import Waste
+from convmem.errors import Busy, StoreFailed
+from convmem.limits import REBUILD_RETRY_MS
+from convmem.store import compaction
+from convmem.store.compaction import Outcome, Records, Rewrite, Tell
+from convmem.store.store import Store
+from convmem.store.writer import Writer
+
+if TYPE_CHECKING:
+    from convmem.engine import Engine
+
+Progress = Callable[[float, float, str], Coroutine[Any, Any, None]]
+
+
+async def compact(engine: "Engine", progress: Progress) -> Mapping[str, Any]:
+    """Drop what is dead from the log and make its index anew: {rebuilt, live, removed, dangling_removed,
+    log_bytes_before, log_bytes_after, generation, duration_ms}; with nothing to do, nothing is written.
+    """
+    return await engine.apart(_compact(engine, progress))
+
+
+async def _compact(engine: "Engine", progress: Progress) -> Mapping[str, Any]:
+    started_ms = engine.clock.monotonic_ms()
+    async with _renewal(engine) as writer:
+        _, readers = await engine.ready()
+        waste, live, is_sound = await readers.read(_look, engine)
+        facts = writer.facts
+        outcome = Outcome(facts.generation, facts.log_bytes, facts.log_bytes, live)
+        has_leftovers = bool(compaction.leftovers(engine.parts, facts.generation))
+        is_needed = any(waste) or not is_sound or has_leftovers
+        if is_needed:
+            outcome = await renew(engine, writer, progress)
+            live = await readers.read(_live, engine)
+    return {
+        "rebuilt": is_needed,
+        "live": live,
+        "removed": waste.deleted,
+        "dangling_removed": waste.dangling,
+        "log_bytes_before": outcome.log_bytes_before,
+        "log_bytes_after": outcome.log_bytes_after,
+        "generation": str(outcome.generation),
+        "duration_ms": round(engine.clock.monotonic_ms() - started_ms),
+    }
+
+
+@asynccontextmanager
+async def _renewal(engine: "Engine") -> AsyncIterator[Writer]:
+    """The right to make the next generation. Busy if somebody has it."""
+    writer, _ = await engine.ready()
+    if engine.renewal.locked():
+        raise Busy("a new generation of the log is being made already", retry_after_ms=REBUILD_RETRY_MS)
+    async with engine.renewal:
+        yield writer
+
+
+async def renew(engine: "Engine", writer: Writer, progress: Progress, records: Records | None = None) -> Outcome:
+    """Make the next generation and go over to it; what `prepare` needs runs on a thread of its own."""
+
+    def finish(store: Store) -> Outcome:
+        outcome = rewrite.finish(store)
+        engine.renewed(outcome.generation)
+        return outcome
+
+    log = await writer.alone(lambda store: store.log)
+    rewrite = Rewrite(engine.parts, log, engine.committed, teller(progress), engine.is_stopped, records)
+    try:
+        await asyncio.to_thread(rewrite.prepare)
+    except StoreFailed:
+        # The log is damaged where it was read: the scrub finds the place, says it and marks it.
+        engine.scrub.renew()
+        raise
+    try:
+        outcome = await writer.alone(finish)
+    finally:
+        await asyncio.to_thread(rewrite.discard)
+    engine.scrub.renew()
+    engine.last_compaction_ms = engine.clock.now_ms()
+    await asyncio.to_thread(rewrite.clean)
+    return outcome
+
+
+def teller(progress: Progress) -> Tell:
+    """Carries progress from a thread to whoever waits on the loop; it is told, not waited for."""
+    loop = asyncio.get_running_loop()
+
+    def tell(done: float, total: float, sentence: str) -> None:
+        asyncio.run_coroutine_threadsafe(progress(done, total, sentence), loop)
+
+    return tell
+
+
+def _look(connection: apsw.Connection, engine: "Engine") -> tuple[Waste, int, bool]:
+    """What could be dropped, how many records live, and whether the index keeps its own rules. Of an index that cannot
+    be read only the last is known.
+    """
+    domains = engine.parts.domains
+    try:
+        wastes = [domain.waste(connection) for domain in domains]
+        waste = Waste(*(sum(column) for column in zip(*wastes, strict=True)))
+        is_sound = connection.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)] and not any(
+            domain.check(connection) for domain in domains
+        )
+        return waste, _live(connection, engine), is_sound
+    except (apsw.CorruptError, apsw.NotADBError):
+        return Waste(), 0, False
+
+
+def _live(connection: apsw.Connection, engine: "Engine") -> int:
+    return sum(domain.records(connection) for domain in engine.parts.domains)

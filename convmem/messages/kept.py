@@ -1,0 +1,107 @@
+"""Live messages as state events: what compaction, exports and the state hash are made of.
+
+Relations and sources whose target is gone are left out: what is made of this must be whole in itself. Revision and
+times stay as they were; nobody changed the message.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from heapq import merge
+from sys import intern
+from typing import Any
+
+import apsw
+
+from convmem.domain import Kept, Origin, Waste
+from convmem.messages import queries
+from convmem.messages.events import MessageKept, Receipt, ReceiptKept
+from convmem.messages.model import Relation, split_tags
+
+# A field is left out as a default only if it is the very same text, not an equal one.
+_same: Callable[[str], Any] = intern
+
+
+def live(connection: apsw.Connection) -> Iterator[Kept]:
+    """Every live message and every receipt, by rising sequence; a message before its own receipt."""
+    return merge(messages(connection), _receipts(connection), key=lambda kept: kept.sequence)
+
+
+def messages(connection: apsw.Connection) -> Iterator[Kept]:
+    """Every live message, by rising sequence."""
+    return _kept(connection, "ORDER BY sequence", ())
+
+
+def stored(connection: apsw.Connection, message_id: str) -> Kept | None:
+    """One live message, or None."""
+    return next(_kept(connection, "WHERE message_id = ?", (message_id,)), None)
+
+
+def page(connection: apsw.Connection, *, after: int, project: str | None, limit: int) -> Iterator[Kept]:
+    """Up to `limit` live messages behind a sequence, of one project or of all."""
+    where = "WHERE sequence > ?1 AND (?2 IS NULL OR project = ?2) ORDER BY sequence LIMIT ?3"
+    return _kept(connection, where, (after, project, limit))
+
+
+def _kept(connection: apsw.Connection, rest: str, bindings: Sequence[Any]) -> Iterator[Kept]:
+    """Straight from the rows: this runs over a million of them."""
+    rows: Any = connection.execute(f"SELECT {queries.COLUMNS} FROM messages_message {rest}", bindings)
+    for row in rows:
+        sequence, message_id, session_id, role, timestamp, updated_at, revision, changed_sequence = row[:8]
+        tier, kind, importance, project, tool_call_id, summary, tags, links = row[8:16]
+        device, transport, client, _, content = row[16:]
+        event = MessageKept(
+            message_id=message_id,
+            session_id=session_id,
+            role=role,
+            content=content,
+            revision=revision,
+            updated_at=None if updated_at == timestamp else updated_at,
+            changed_sequence=None if changed_sequence == sequence else changed_sequence,
+            tool_call_id=tool_call_id,
+            tags=split_tags(tags) if tags else (),
+            memory_tier=_same(tier),
+            memory_kind=_same(kind),
+            importance=importance,
+            summary=summary,
+            relations=_live_relations(connection, sequence) if links else (),
+            source_message_ids=_live_sources(connection, sequence) if links else (),
+            project=project,
+        )
+        yield Kept(sequence, timestamp, Origin(device, transport, client), event)
+
+
+def _live_relations(connection: apsw.Connection, sequence: int) -> tuple[Relation, ...]:
+    found = queries.relations(connection, sequence)
+    return tuple(relation for relation in found if queries.is_live(connection, relation.message_id))
+
+
+def _live_sources(connection: apsw.Connection, sequence: int) -> tuple[str, ...]:
+    return tuple(target for target in queries.sources(connection, sequence) if queries.is_live(connection, target))
+
+
+def _receipts(connection: apsw.Connection) -> Iterator[Kept]:
+    rows: Any = connection.execute(
+        "SELECT sequence, timestamp, device, key, arguments, message_id, session_id, sha256 FROM messages_receipt"
+        " ORDER BY sequence, device, key"
+    )
+    for sequence, timestamp, device, key, arguments, message_id, session_id, sha256 in rows:
+        event = ReceiptKept(
+            device=device,
+            receipt=Receipt(key, arguments),
+            message_id=message_id,
+            session_id=session_id,
+            timestamp=timestamp,
+            sha256=sha256,
+        )
+        yield Kept(sequence, timestamp, Origin(device, ""), event)
+
+
+def waste(connection: apsw.Connection) -> Waste:
+    """What this generation of the log holds in vain."""
+    rows: Any = connection.execute("SELECT name, count FROM messages_total").fetchall()
+    counts = dict(rows)
+    dangling: Any = connection.execute(
+        "SELECT (SELECT count(*) FROM messages_relation WHERE target_id NOT IN (SELECT message_id FROM"
+        " messages_message)) + (SELECT count(*) FROM messages_source WHERE target_id NOT IN (SELECT message_id FROM"
+        " messages_message))"
+    ).fetchone()
+    return Waste(deleted=counts.get("deleted", 0), superseded=counts.get("superseded", 0), dangling=int(dangling[0]))

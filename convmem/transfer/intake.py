@@ -1,0 +1,151 @@
+"""The second reading of a file of records: what meets the store becomes part of its next generation.
+
+    known to the store and equal    unchanged
+    known and different             `reject`: the file is refused; `overwrite`: the file's record takes the stored one's
+                                    place, with its sequence and a revision above both
+    new                             behind everything that is there, in the order of the file
+
+An import is a compaction that also takes records in (store/compaction.py): the old log stays as it is until the new
+one, complete and folded, takes its name.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+from zlib import crc32
+
+import apsw
+import msgspec
+
+from convmem.domain import Domain, Kept, Record
+from convmem.errors import CallerError, Conflict, NotFound
+from convmem.store.compaction import live
+from convmem.transfer.lines import lines
+from convmem.transfer.scan import STRIDE, Scan, changed
+
+Policy = Literal["reject", "overwrite"]
+POLICIES: tuple[Policy, ...] = ("reject", "overwrite")
+Told = Callable[[int, int], None]
+
+
+class Plan(NamedTuple):
+    """What an import will do: how many records of the file are new, the same, or take a stored one's place."""
+
+    new: int
+    unchanged: int
+    overwritten: int
+
+
+class Intake:
+    """One scanned file and the store that it meets."""
+
+    def __init__(self, scan: Scan, domains: Sequence[Domain], policy: Policy, told: Told) -> None:
+        self._scan = scan
+        self._domains = domains
+        self._policy = policy
+        self._told = told
+        self._kinds = {kind.event: kind for kind in scan.types.values()}
+
+    def meet(self, connection: apsw.Connection) -> Plan:
+        """Compare the file with the store, of which nothing changes from here on.
+
+        Conflict or NotFound with `line` for the first record that is refused.
+        """
+        self._refuse_dead_references(connection)
+        unchanged = overwritten = 0
+        if any(domain.records(connection) for domain in self._domains):
+            rows: Any = self._scan.scratch.execute("SELECT offset, size, line, identity FROM record ORDER BY offset")
+            for number, (offset, size, line, identity) in enumerate(rows):
+                if number % STRIDE == 0:
+                    self._told(offset, self._scan.file.size())
+                stored = self._stored(connection, identity)
+                if stored is None:
+                    continue
+                self._scan.scratch.execute("INSERT INTO known VALUES (?)", (offset,))
+                if _is_equal(stored, self._scan.decode(self._scan.file.read(offset, size))):
+                    unchanged += 1
+                    continue
+                self._refuse_if_rejected(line)
+                overwritten += 1
+                self._scan.scratch.execute(
+                    "INSERT INTO replaced VALUES (?, ?, ?, ?)", (stored.sequence, identity, offset, size)
+                )
+        return Plan(self._scan.records - unchanged - overwritten, unchanged, overwritten)
+
+    def _refuse_dead_references(self, connection: apsw.Connection) -> None:
+        rows: Any = self._scan.scratch.execute(
+            "SELECT line, field, identity FROM reference WHERE identity NOT IN (SELECT identity FROM record)"
+            " ORDER BY line"
+        )
+        for line, field, identity in rows:
+            if self._stored(connection, identity) is None:
+                raise NotFound(
+                    f"line {line}: {field} names a record that is neither in the file nor in the store",
+                    field=field,
+                    line=line,
+                )
+
+    def _refuse_if_rejected(self, line: int) -> None:
+        if self._policy == "reject":
+            raise Conflict(
+                f"line {line}: the store knows this record with other content; policy overwrite would replace it",
+                line=line,
+            )
+
+    def _stored(self, connection: apsw.Connection, identity: bytes) -> Kept | None:
+        found = (kind.stored(connection, identity) for kind in self._kinds.values())
+        return next((kept for kept in found if kept is not None), None)
+
+    def records(self, connection: apsw.Connection, through: int) -> Iterator[Kept]:
+        """Every record of the next generation: the stored ones in their places, then the new ones of the file."""
+        replaced: Any = self._scan.scratch.execute("SELECT sequence FROM replaced ORDER BY sequence")
+        awaited = next(replaced, None)
+        for kept in live(connection, self._domains):
+            while awaited is not None and awaited[0] < kept.sequence:
+                awaited = next(replaced, None)
+            yield self._replaced(kept, through) if awaited is not None and awaited[0] == kept.sequence else kept
+        yield from self._new(through)
+
+    def _replaced(self, kept: Kept, through: int) -> Kept:
+        """The file's record in the place of a stored one; `kept` itself if only its neighbour is replaced."""
+        kind = self._kinds.get(type(kept.event))
+        if kind is None:
+            return kept
+        row: Any = self._scan.scratch.execute(
+            "SELECT offset, size, (SELECT line FROM record WHERE record.offset = replaced.offset) FROM replaced"
+            " WHERE sequence = ? AND identity = ?",
+            (kept.sequence, kind.identify(kept)),
+        ).fetchone()
+        if row is None:
+            return kept
+        offset, size, line = row
+        try:
+            return kind.replacing(kept, self._scan.decode(self._scan.file.read(offset, size)), through)
+        except CallerError as error:
+            raise type(error)(f"line {line}: {error.message}", **{**error.details, "line": line}) from None
+
+    def _new(self, through: int) -> Iterator[Kept]:
+        rows: Any = self._scan.scratch.execute("SELECT offset FROM known ORDER BY offset")
+        known = next(rows, None)
+        total = self._scan.file.size()
+        found = lines(self._scan.file)
+        next(found, None)  # the manifest
+        sequence, checksum = through, 0
+        for line in found:
+            checksum = crc32(line.data, checksum)
+            if known is not None and known[0] == line.offset:
+                known = next(rows, None)
+                continue
+            sequence += 1
+            if sequence % STRIDE == 0:
+                self._told(line.offset, total)
+            record = self._scan.decode(line.data)
+            yield Kept(sequence, record.at_ms, record.origin, record.event)
+        if checksum != self._scan.checksum:
+            raise changed()
+
+
+def _is_equal(stored: Kept, record: Record) -> bool:
+    """True if a file of the store would hold the same line."""
+    event: Any = stored.event
+    plain = msgspec.structs.replace(event, changed_sequence=None)
+    return (stored.at_ms, stored.origin, plain) == (record.at_ms, record.origin, record.event)

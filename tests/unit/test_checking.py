@@ -1,0 +1,181 @@
+"""checking.py: a directory is checked beside whoever holds it, whatever happens to it meanwhile; nothing is changed."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from convmem import checking, maintenance
+from convmem.clock import SystemClock
+from convmem.engine import Engine
+from convmem.errors import Stopping
+from convmem.files import RealFile, RealFiles
+from convmem.messages import DOMAIN
+from convmem.store import check as invariants
+from convmem.store import log
+from tests.support.wrecks import DAMAGES, SCRIPT, Wreck
+
+SOUND: dict[str, list[str]] = {"violations": [], "leftovers": []}
+
+
+def silent(done: float, total: float, sentence: str) -> None:
+    pass
+
+
+def walked(files: RealFiles, tell: Callable[[float, float, str], None] = silent, **more: Any) -> Any:
+    return checking.walk(files, [DOMAIN], SystemClock(), tell, **more)
+
+
+@pytest.fixture
+def wreck(tmp_path: Path) -> Wreck:
+    made = Wreck(tmp_path / "store")
+    made.play(SCRIPT)
+    return made
+
+
+def test_a_sound_store_is_sound_and_stays_as_it_is(wreck: Wreck):
+    before = wreck.image()
+    assert walked(RealFiles(wreck.directory)) == SOUND
+    after = {name: data for name, data in wreck.image().items() if not name.endswith(("-shm", "-wal"))}
+    assert after == before
+
+
+def test_damage_of_the_log_is_named_with_its_place(wreck: Wreck):
+    frame = wreck.frames()[3]
+    wreck.log.write_bytes(DAMAGES["zeros"](wreck.log.read_bytes(), frame.offset, frame.header.frame_size))
+    assert walked(RealFiles(wreck.directory))["violations"] == [
+        f"the log is damaged at byte {frame.offset}: the header is damaged"
+    ]
+
+
+def test_a_damaged_index_is_named(wreck: Wreck):
+    path = wreck.directory / "index-1.db"
+    path.write_bytes(path.read_bytes()[:5000])
+    (sentence,) = walked(RealFiles(wreck.directory))["violations"]
+    assert sentence.startswith("the index")
+
+
+def test_without_an_index_the_log_is_checked_and_nothing_is_wrong(wreck: Wreck):
+    wreck.drop_index()
+    found = walked(RealFiles(wreck.directory))
+    assert found == {"violations": [], "leftovers": ["index-1.db is missing; the next start makes it anew"]}
+
+
+def test_a_log_that_is_missing_is_a_violation(wreck: Wreck):
+    wreck.log.unlink()
+    assert walked(RealFiles(wreck.directory))["violations"] == ["convmem.log is missing"]
+
+
+def test_what_nobody_needs_is_listed_and_no_fault(wreck: Wreck):
+    names = {
+        "staging-2.log": "the next start removes it",
+        "index-7.db": "the next start removes it",
+        "index-7.db-wal": "the next start removes it",
+        "cut-1-70-1.tail": "`convmem compact` removes it",
+    }
+    for name in (*names, "notes.txt", "index-x.db", "convmem.env"):
+        (wreck.directory / name).write_bytes(b"left")
+    found = walked(RealFiles(wreck.directory))
+    assert found["violations"] == []
+    assert {line.split(": ")[0]: line.rsplit("; ")[-1] for line in found["leftovers"]} == names
+
+
+def test_an_empty_store_is_checked_with_its_own_index(tmp_path: Path):
+    """Not with that of an import which had just begun."""
+    wreck = Wreck(tmp_path / "store")
+    wreck.play([])
+    other = Wreck(tmp_path / "other")
+    other.play(SCRIPT)
+    other.compact()
+    (wreck.directory / "index-2.db").write_bytes((other.directory / "index-2.db").read_bytes())
+    assert walked(RealFiles(wreck.directory))["violations"] == []
+
+
+class Busy(RealFiles):
+    """A directory in which something happens just after the log was opened to be read."""
+
+    happens: Callable[[], None]
+
+    def open_to_read(self, name: str) -> RealFile:
+        file = super().open_to_read(name)
+        if name == log.NAME:
+            self.happens()
+        return file
+
+
+@pytest.mark.parametrize("opening", [1, 2])
+def test_a_compaction_that_comes_in_between_is_no_violation(wreck: Wreck, opening: int):
+    files, count = Busy(wreck.directory), 0
+
+    def compact() -> None:
+        nonlocal count
+        count += 1
+        if count == opening:
+            wreck.compact()
+
+    files.happens = compact
+    assert walked(files) == SOUND
+    assert count >= opening
+
+
+def test_what_is_found_wrong_in_a_generation_that_is_gone_is_not_told(wreck: Wreck, monkeypatch: pytest.MonkeyPatch):
+    """An index whose files are removed while it is read may look like anything."""
+    check = invariants.check
+
+    def look(*arguments: Any) -> list[str]:
+        monkeypatch.setattr(invariants, "check", check)
+        wreck.compact()
+        return ["the index: it seems to be damaged"]
+
+    monkeypatch.setattr(invariants, "check", look)
+    assert walked(RealFiles(wreck.directory)) == SOUND
+
+
+def test_a_check_ends_when_the_daemon_stops(wreck: Wreck):
+    for steps in (0, 3, 12):
+        told: list[str] = []
+
+        def tell(done: float, total: float, sentence: str) -> None:
+            told.append(sentence)  # noqa: B023
+
+        with pytest.raises(Stopping):
+            walked(RealFiles(wreck.directory), tell, is_stopped=lambda: len(told) > steps)  # noqa: B023
+
+
+@asynccontextmanager
+async def running(directory: Path) -> AsyncIterator[Engine]:
+    engine = Engine(RealFiles(directory), lambda: [DOMAIN], SystemClock())
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(engine.run())
+        yield engine
+        engine.stop()
+
+
+async def unheard(done: float, total: float, sentence: str) -> None:
+    pass
+
+
+async def test_a_store_in_use_is_checked_by_its_own_daemon(wreck: Wreck):
+    told: list[str] = []
+
+    async def hear(done: float, total: float, sentence: str) -> None:
+        told.append(sentence)
+
+    async with running(wreck.directory) as engine:
+        assert await checking.check(engine, hear) == SOUND
+        await maintenance.compact(engine, unheard)
+        assert await checking.check(engine, hear) == SOUND
+    assert {"reading the log", "folding the log"} <= set(told)
+
+
+async def test_a_stop_ends_the_check_of_a_store_in_use(wreck: Wreck):
+    async with running(wreck.directory) as engine:
+
+        async def hear(done: float, total: float, sentence: str) -> None:
+            engine.stop()
+
+        with pytest.raises(Stopping):
+            await checking.check(engine, hear)
