@@ -37,10 +37,10 @@ from convmem.limits import (
     TRANSPORT_BYTES_MAX,
 )
 from convmem.messages import fields
-from convmem.messages.model import Kind, Role, Tier
+from convmem.messages.model import Kind, Role, Tier, packed
 
 TAG = "message"
-IDENTITY = b"message "
+IDENTITY = b"m"
 # JSON escapes what is below U+0020; these are control characters and separators all the same.
 UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029]")
 # What the UTF-8 of each of them holds.
@@ -116,8 +116,12 @@ def _named(message_id: str, targets: Iterable[str], sources: Iterable[str]) -> N
         *((f"metadata.relations.{number}.message_id", target) for number, target in enumerate(targets)),
         *((f"metadata.source_message_ids.{number}", source) for number, source in enumerate(sources)),
     ]
-    named = tuple(Reference(field, IDENTITY + target.encode()) for field, target in references)
-    return Named(IDENTITY + message_id.encode(), named)
+    return Named(identity(message_id), tuple(Reference(field, identity(target)) for field, target in references))
+
+
+def identity(message_id: str) -> bytes:
+    """Which record of a file, or of a store, a message is: small, since a million of them are remembered."""
+    return IDENTITY + packed(message_id)
 
 
 # A code point takes four bytes of UTF-8 or less.
@@ -187,4 +191,4 @@ def check_quickly(line: bytes) -> Named | None:
     if metadata.relations or metadata.source_message_ids:
         targets = [relation.message_id for relation in metadata.relations]
         return _named(read.message_id, targets, metadata.source_message_ids)
-    return Named(IDENTITY + read.message_id.encode())
+    return Named(identity(read.message_id))

@@ -16,8 +16,8 @@ from convmem.errors import Conflict
 from convmem.limits import REVISION_MAX
 from convmem.messages import kept, line_checks
 from convmem.messages.events import MessageKept
-from convmem.messages.line_checks import IDENTITY, TAG, escaped
-from convmem.messages.model import Kind, Relation, Role, Tier
+from convmem.messages.line_checks import IDENTITY, TAG, escaped, identity
+from convmem.messages.model import Kind, Relation, Role, Tier, unpacked
 
 
 class _Metadata(msgspec.Struct):
@@ -116,14 +116,14 @@ def decode(line: bytes) -> Record:
 def identify(record: Kept) -> bytes:
     """The identity of a live message."""
     assert isinstance(record.event, MessageKept)
-    return IDENTITY + record.event.message_id.encode()
+    return identity(record.event.message_id)
 
 
-def stored(connection: apsw.Connection, identity: bytes) -> Kept | None:
+def stored(connection: apsw.Connection, name: bytes) -> Kept | None:
     """The live message of this identity, if it is one of a message."""
-    if not identity.startswith(IDENTITY):
+    if not name.startswith(IDENTITY):
         return None
-    return kept.stored(connection, identity.removeprefix(IDENTITY).decode())
+    return kept.stored(connection, unpacked(name.removeprefix(IDENTITY)))
 
 
 def replacing(before: Kept, record: Record, sequence: int) -> Kept:

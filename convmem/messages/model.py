@@ -22,6 +22,23 @@ TAG_SEPARATOR = "\0"
 ULID = re.compile("[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}")
 
 
+# Crockford's digits and Python's, for the same numbers.
+_DIGITS = bytes.maketrans(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", b"0123456789abcdefghijklmnopqrstuv")
+
+
+def packed(message_id: str) -> bytes:
+    """The 16 bytes that a message id stands for; in the order of the ids."""
+    return int(message_id.encode().translate(_DIGITS), 32).to_bytes(16, "big")
+
+
+def unpacked(data: bytes) -> str:
+    """The message id of 16 bytes."""
+    # Imported here: few need it, and the package takes a while.
+    from ulid import ULID
+
+    return str(ULID.from_bytes(data))
+
+
 def split_tags(joined: str) -> tuple[str, ...]:
     """The tags of a message, from the one text they are kept as."""
     return tuple(joined.split(TAG_SEPARATOR)) if joined else ()

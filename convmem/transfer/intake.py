@@ -52,23 +52,30 @@ class Intake:
         """
         self._refuse_dead_references(connection)
         unchanged = overwritten = 0
+        refused: list[int] = []
         if any(domain.records(connection) for domain in self._domains):
-            rows: Any = self._scan.scratch.execute("SELECT offset, size, line, identity FROM record ORDER BY offset")
-            for number, (offset, size, line, identity) in enumerate(rows):
+            rows: Any = self._scan.scratch.execute("SELECT identity, offset, size, line FROM record")
+            for number, (identity, offset, size, line) in enumerate(rows):
                 if number % STRIDE == 0:
-                    self._told(offset, self._scan.file.size())
+                    self._told(number, self._scan.records)
                 stored = self._stored(connection, identity)
                 if stored is None:
                     continue
                 self._scan.scratch.execute("INSERT INTO known VALUES (?)", (offset,))
                 if _is_equal(stored, self._scan.decode(self._scan.file.read(offset, size))):
                     unchanged += 1
-                    continue
-                self._refuse_if_rejected(line)
-                overwritten += 1
-                self._scan.scratch.execute(
-                    "INSERT INTO replaced VALUES (?, ?, ?, ?)", (stored.sequence, identity, offset, size)
-                )
+                elif self._policy == "reject":
+                    refused.append(line)
+                else:
+                    overwritten += 1
+                    where = (stored.sequence, identity, offset, size)
+                    self._scan.scratch.execute("INSERT INTO replaced VALUES (?, ?, ?, ?)", where)
+        if refused:
+            raise Conflict(
+                f"line {min(refused)}: the store knows this record with other content (and {len(refused) - 1} more);"
+                " policy overwrite would replace what it has",
+                line=min(refused),
+            )
         return Plan(self._scan.records - unchanged - overwritten, unchanged, overwritten)
 
     def _refuse_dead_references(self, connection: apsw.Connection) -> None:
@@ -83,13 +90,6 @@ class Intake:
                     field=field,
                     line=line,
                 )
-
-    def _refuse_if_rejected(self, line: int) -> None:
-        if self._policy == "reject":
-            raise Conflict(
-                f"line {line}: the store knows this record with other content; policy overwrite would replace it",
-                line=line,
-            )
 
     def _stored(self, connection: apsw.Connection, identity: bytes) -> Kept | None:
         found = (kind.stored(connection, identity) for kind in self._kinds.values())
@@ -111,7 +111,7 @@ class Intake:
         if kind is None:
             return kept
         row: Any = self._scan.scratch.execute(
-            "SELECT offset, size, (SELECT line FROM record WHERE record.offset = replaced.offset) FROM replaced"
+            "SELECT offset, size, (SELECT line FROM record WHERE record.identity = replaced.identity) FROM replaced"
             " WHERE sequence = ? AND identity = ?",
             (kept.sequence, kind.identify(kept)),
         ).fetchone()

@@ -22,8 +22,8 @@ from convmem.transfer.manifest import records_promised
 
 SCRATCH = """
 CREATE TABLE record (
-    offset INTEGER PRIMARY KEY, size INTEGER NOT NULL, line INTEGER NOT NULL, identity BLOB NOT NULL UNIQUE
-) STRICT;
+    identity BLOB PRIMARY KEY, offset INTEGER NOT NULL, size INTEGER NOT NULL, line INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE reference (line INTEGER NOT NULL, field TEXT NOT NULL, identity BLOB NOT NULL) STRICT;
 CREATE TABLE known (offset INTEGER PRIMARY KEY) STRICT;
 CREATE TABLE replaced (
@@ -123,7 +123,7 @@ def _named(data: bytes, types: Mapping[str, RecordType]) -> Named:
 def _remember(scratch: apsw.Connection, line: Line, named: Named) -> None:
     try:
         scratch.execute(
-            "INSERT INTO record VALUES (?, ?, ?, ?)", (line.offset, len(line.data), line.number, named.identity)
+            "INSERT INTO record VALUES (?, ?, ?, ?)", (named.identity, line.offset, len(line.data), line.number)
         )
     except apsw.ConstraintError:
         row: Any = scratch.execute("SELECT line FROM record WHERE identity = ?", (named.identity,)).fetchone()

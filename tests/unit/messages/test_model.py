@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from convmem.domain import Origin
-from convmem.messages.model import KINDS, ULID, Message, Metadata, Relation, origin_facts, split_tags
+from convmem.messages.model import KINDS, ULID, Message, Metadata, Relation, origin_facts, packed, split_tags, unpacked
 
 MESSAGE = Message(
     message_id="01HF7YAT000000000000000007",
@@ -69,3 +69,10 @@ def test_kinds_are_the_six_of_the_interface():
 def test_a_ulid_has_its_own_alphabet():
     assert ULID.fullmatch("7ZZZZZZZZZZZZZZZZZZZZZZZZZ")
     assert not ULID.fullmatch("01HF7YAT00000000000000000U")
+
+
+def test_an_id_packed_and_unpacked_is_the_same_and_keeps_its_order():
+    ids = ["0" * 26, "01HF7YAT00ABCDEFGHJKMNPQRS", "01HF7YAT00ABCDEFGHJKMNPQRT", "7" + "Z" * 25]
+    assert [unpacked(packed(message_id)) for message_id in ids] == ids
+    assert [packed(message_id) for message_id in ids] == sorted(packed(message_id) for message_id in ids)
+    assert {len(packed(message_id)) for message_id in ids} == {16}
