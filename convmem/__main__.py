@@ -2,10 +2,12 @@
 
 import gc
 import os
+import signal
 import sys
-from pathlib import Path
 
-STANDARD_STREAMS = 3
+# How stdin, stdout and stderr are opened where they are closed.
+STANDARD_STREAMS = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
+STDOUT, INTERRUPTED = 1, 130
 
 
 def main() -> None:
@@ -15,6 +17,9 @@ def main() -> None:
     other verbs end before they would need it.
     """
     gc.disable()
+    end_at_once_when_interrupted()
+    from pathlib import Path
+
     from convmem.cli import run
 
     occupy_standard_streams()
@@ -22,20 +27,47 @@ def main() -> None:
         working_directory = Path.cwd()
     except OSError:
         working_directory = None
-    sys.exit(run(sys.argv[1:], os.environ, working_directory))
+    status = run(sys.argv[1:], os.environ, working_directory)
+    end_at_once_when_interrupted()
+    drop_what_cannot_be_written()
+    sys.exit(status)
+
+
+def end_at_once_when_interrupted() -> None:
+    """Let SIGINT end the process without a word. Where that would leave something half done, the work sees to it.
+
+    One that is ignored stays ignored: whoever started the process wants that.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda number, frame: os._exit(INTERRUPTED))
 
 
 def occupy_standard_streams() -> None:
     """Put /dev/null where stdin, stdout or stderr is closed.
 
     Else the next file or socket would get its number: a stray print would go into it, and libuv aborts on closing it.
+    A result for a stdout that is closed must fail, so nothing can be written to what stands there.
     """
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) < STANDARD_STREAMS:
-        os.set_inheritable(descriptor, True)
-    os.close(descriptor)
+    for number, mode in enumerate(STANDARD_STREAMS):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free, which is this one.
+            os.open(os.devnull, mode)
+            os.set_inheritable(number, True)
     for name, number in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, "w", closefd=False))
+
+
+def drop_what_cannot_be_written() -> None:
+    """Let go of what a failed write has left in stdout: whoever wrote it has said so, and the interpreter would try
+    again at its end and say so in its own words.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,10 @@ Writes go to the writer's mailbox, reads to the reader pool; both wait until the
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import apsw
-
 from convmem import maintenance
 from convmem.domain import Command, Origin
 from convmem.errors import StoreFailed
+from convmem.store.sqlite import DAMAGE
 
 if TYPE_CHECKING:
     from convmem.engine import Engine
@@ -43,7 +42,7 @@ class StoreAccess:
         _, readers = await self._engine.ready()
         try:
             return await readers.read(query, *arguments)
-        except (apsw.CorruptError, apsw.NotADBError) as error:
+        except DAMAGE as error:
             self._engine.index_is_damaged()
             raise StoreFailed("the index is damaged; a restart makes it anew from the log") from error
 

@@ -29,6 +29,7 @@ from convmem.store.generation import STAGING
 from convmem.store.manifest import PROVEN, Manifest, Proof
 from convmem.store.restore import Proven, Watch
 from convmem.store.shelf import index_name
+from convmem.store.sqlite import DAMAGE
 
 if TYPE_CHECKING:
     from convmem.engine import Engine
@@ -161,7 +162,7 @@ class Backups:
     async def _made(self, directory: Path, tell: Tell, *, with_tokens: bool = False) -> tuple[Manifest, int]:
         try:
             return await asyncio.to_thread(self._make, directory, tell, with_tokens)
-        except (apsw.CorruptError, apsw.NotADBError) as error:
+        except DAMAGE as error:
             self._engine.index_is_damaged()
             raise StoreFailed("the index is damaged; a restart makes it anew from the log") from error
 
@@ -236,7 +237,7 @@ def facts(made: Manifest) -> dict[str, Any]:
         "generation": str(made.generation),
         "sequence": str(made.sequence),
         "log_bytes": made.log_bytes,
-        "parts": [{"name": part.name, "bytes": part.bytes} for part in made.parts],
+        "parts": [{"name": part.name, "file": part.file, "bytes": part.bytes} for part in made.parts],
         "state_hash": made.state_hash,
         "created_at": made.created_at,
     }

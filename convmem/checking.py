@@ -6,8 +6,10 @@ and removes the index of the one before. So what is found is believed only if th
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -19,7 +21,8 @@ from convmem.files import RealFiles
 from convmem.limits import BUSY_RETRY_MS, CHECK_ATTEMPTS_MAX
 from convmem.maintenance import Progress, teller
 from convmem.store import check as invariants
-from convmem.store import log, sqlite
+from convmem.store import index_copy, log, sqlite
+from convmem.store.check import Found
 from convmem.store.compaction import cut_tails
 from convmem.store.generation import STAGING
 from convmem.store.shelf import FileShelf, index_name
@@ -61,19 +64,18 @@ def walk(
             raise _stopping()
         tell(done, total, sentence)
 
-    violations: list[str] = []
-    generation = 1
+    found, generation = Found([]), 1
     for _ in range(CHECK_ATTEMPTS_MAX):
         generation = _generation(files)
         try:
-            violations, has_index = _violations(files, generation, domains, clock, told, is_stopped)
+            found, is_still = _looked(files, generation, domains, clock, told, is_stopped)
         except apsw.CantOpenError:
             if _generation(files) == generation:
                 raise
             continue
-        if (has_index and not violations) or _generation(files) == generation:
+        if is_still and _generation(files) == generation:
             break
-    return {"violations": violations, "leftovers": leftovers(files, generation)}
+    return {"violations": found.violations, "leftovers": leftovers(files, generation, found.torn)}
 
 
 def _generation(files: RealFiles) -> int:
@@ -88,38 +90,73 @@ def _generation(files: RealFiles) -> int:
     return min(FileShelf(files).generations(), default=1)
 
 
-def _violations(
+def _looked(
     files: RealFiles,
     generation: int,
     domains: Sequence[Domain],
     clock: Clock,
     tell: Tell,
     is_stopped: Callable[[], bool],
-) -> tuple[list[str], bool]:
-    """What is wrong, and whether there was an index of this generation to look at."""
-    has_index = files.exists(index_name(generation))
+) -> tuple[Found, bool]:
+    """What was found, and whether it can be believed: an index read as one that cannot change must not have changed."""
     if not files.exists(log.NAME):
-        return [f"{log.NAME} is missing"], has_index
+        return Found([f"{log.NAME} is missing"]), True
+    name = index_name(generation)
     file = files.open_to_read(log.NAME)
+    before = _stamps(files, name) if files.size(f"{name}-wal") == 0 else None
     try:
-        if not has_index:
-            return invariants.check(file, None, domains, clock, tell), False
-        with closing(sqlite.connect_to_read(files.path(index_name(generation)))) as index:
+        if not files.exists(name):
+            return invariants.look(file, None, domains, clock, tell), True
+        with _index(files, generation, is_still=before is not None) as index:
             index.set_progress_handler(is_stopped, STEPS)
             # One look: what is committed meanwhile is not seen.
             index.execute("BEGIN")
-            return invariants.check(file, index, domains, clock, tell), True
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        return [f"the index is damaged: {error}"], has_index
+            found = invariants.look(file, index, domains, clock, tell)
+    except sqlite.DAMAGE as error:
+        found = Found([f"the index is damaged: {error}"])
     except apsw.InterruptError:
         raise _stopping() from None
     finally:
         file.close()
+    return found, before is None or before == _stamps(files, name)
 
 
-def leftovers(files: RealFiles, generation: int) -> list[str]:
-    """Files that the store does not need, and who takes them away: none of them is a fault."""
+@contextmanager
+def _index(files: RealFiles, generation: int, *, is_still: bool) -> Iterator[apsw.Connection]:
+    """A connection to an index that makes no file beside it, and works where nothing may be written.
+
+    SQLite wants a -shm beside a WAL: where both are there they are used, where it is missing a copy is read. Without a
+    WAL the file is read as one that cannot change.
+    """
+    path = files.path(index_name(generation))
+    if is_still:
+        with closing(sqlite.connect_to_still(path)) as connection:
+            yield connection
+    elif files.exists(f"{path.name}-shm"):
+        with closing(sqlite.connect_to_read(path)) as connection:
+            yield connection
+    else:
+        with TemporaryDirectory(prefix="convmem-check-") as directory:
+            target = RealFiles(Path(directory))
+            if not index_copy.copied(files, target, generation):
+                raise apsw.CorruptError(f"{path.name} cannot be read as a whole")
+            with closing(sqlite.connect_to_build(target.path(index_copy.COPY))) as connection:
+                yield connection
+
+
+def _stamps(files: RealFiles, name: str) -> list[tuple[int, int, int]]:
+    """What changes when a database is written or replaced."""
     found = []
+    for suffix in ("", "-wal"):
+        with suppress(FileNotFoundError):
+            stat = files.path(name + suffix).stat()
+            found.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return found
+
+
+def leftovers(files: RealFiles, generation: int, torn: str | None) -> list[str]:
+    """What the store does not need, and who takes it away: none of it is a fault."""
+    found = [] if torn is None else [torn]
     for name in files.names():
         index = INDEX.fullmatch(name)
         if name.startswith(STAGING) or (index and int(index[1]) != generation):

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from convmem import checking, files, holding, maintenance
+from convmem import checking, files, holding, maintenance, stopping
 from convmem.access import StoreAccess
 from convmem.clock import SystemClock
 from convmem.config import Settings
@@ -209,7 +209,7 @@ def operated(
                     tell(busy.details["done"], busy.details["total"], busy.message)
             return await work(engine, told)
 
-    return asyncio.run(run())
+    return stopping.run(run())
 
 
 def _http_settings(settings: Settings) -> HTTPSettings:

@@ -23,7 +23,7 @@ from convmem.access import Progress, StoreAccess
 from convmem.backups import Backups
 from convmem.clock import Clock
 from convmem.domain import Domain, Origin
-from convmem.errors import Busy, ConvmemError, OperatorError, Stopping, StoreFailed
+from convmem.errors import Busy, ConvmemError, DiskFault, OperatorError, Stopping, StoreFailed
 from convmem.files import RealFiles
 from convmem.health import Status
 from convmem.holding import usable
@@ -208,6 +208,10 @@ class Engine:
             except ConvmemError as error:
                 if not reply.done():
                     reply.set_exception(error)
+            except OSError as error:
+                # What the disk refuses to work beside the writer is no fault of the store.
+                if not reply.done():
+                    reply.set_exception(DiskFault(f"the disk refused it ({error}); the store is as it was"))
             finally:
                 # A fault of ours ends the engine; nobody shall wait for it.
                 if not reply.done():

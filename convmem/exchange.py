@@ -6,19 +6,20 @@ checked, nobody notices it. What comes over the wire is kept in a staging file f
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from convmem.errors import Busy, DiskFault, Invalid, Stopping, StorageFull
+from convmem.errors import Busy, DiskFault, Invalid, Stopping, StorageFull, StoreFailed
 from convmem.files import NO_SPACE, File, RealFiles
 from convmem.limits import BUSY_RETRY_MS, IMPORT_BYTES_MAX, REBUILD_RETRY_MS, STORAGE_FULL_RETRY_MS
 from convmem.maintenance import Progress, renew, teller
 from convmem.store import sqlite
 from convmem.store.compaction import Tell
 from convmem.store.generation import STAGING
+from convmem.store.sqlite import DAMAGE
 from convmem.transfer.export import export as pieces
 from convmem.transfer.intake import POLICIES, Intake, Plan, Policy
 from convmem.transfer.scan import Scan, scan
@@ -40,19 +41,35 @@ async def export(engine: "Engine") -> AsyncGenerator[bytes, None]:
 
     def step() -> bytes | None:
         with turn:
-            return next(found, None)
+            try:
+                return next(found, None)
+            except DAMAGE as error:
+                raise damaged() from error
 
     def close() -> None:
         with turn:
             connection.close()
 
     try:
-        while (piece := await asyncio.to_thread(step)) is not None:
+        while (piece := await _next(engine, step)) is not None:
             yield piece
             if engine.is_stopped():
                 raise Stopping("the daemon is stopping; the export broke off", retry_after_ms=BUSY_RETRY_MS)
     finally:
         await asyncio.to_thread(close)
+
+
+async def _next(engine: "Engine", step: Callable[[], bytes | None]) -> bytes | None:
+    try:
+        return await asyncio.to_thread(step)
+    except StoreFailed:
+        engine.index_is_damaged()
+        raise
+
+
+def damaged() -> StoreFailed:
+    """What is said when a read finds the index damaged."""
+    return StoreFailed("the index is damaged; a restart makes it anew from the log")
 
 
 def asked(arguments: Mapping[str, str]) -> tuple[Policy, bool]:
@@ -152,7 +169,10 @@ def _scan(engine: "Engine", file: File, scratch: apsw.Connection, tell: Tell) ->
 
 def _meet(engine: "Engine", intake: Intake) -> Plan:
     with closing(engine.snapshot()) as connection:
-        return intake.meet(connection)
+        try:
+            return intake.meet(connection)
+        except DAMAGE as error:
+            raise damaged() from error
 
 
 def _told(engine: "Engine", tell: Tell, sentence: str) -> Any:

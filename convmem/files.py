@@ -159,7 +159,6 @@ class RealFiles:
         os.rename(self.root / old, self.root / new)
 
     def open_to_read(self, name: str) -> RealFile:
-        """Open an existing file for reading only."""
         return RealFile(self.root / name, self.counters, writable=False)
 
     def exists(self, name: str) -> bool:
@@ -187,9 +186,7 @@ class RealFiles:
 
 
 class HeldLock:
-    """A kernel lock on a file, with a text in it for whoever finds it taken. Freed by close or by the end of the
-    process.
-    """
+    """A kernel lock on a file, with a text in it for whoever finds it taken. Freed by close or the process's end."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -205,9 +202,7 @@ class HeldLock:
 
 
 def lock(path: Path) -> HeldLock | None:
-    """Take the exclusive lock on `path` (flock), or return None if another process holds it. A stale file never
-    blocks.
-    """
+    """Take the exclusive lock on `path` (flock), None if another process holds it. A stale file never blocks."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -259,9 +254,13 @@ def appearing(path: Path) -> Iterator[Callable[[bytes], object]]:
         with open(target, "wb") as stream:
             yield stream.write
         return
+    _sweep_parts(target.parent)
     part = target.with_name(f".convmem-{os.getpid()}.part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE), "wb") as file:
+        with os.fdopen(os.open(part, flags, FILE_MODE), "wb") as file:
+            with suppress(OSError):  # A file system without locks: nobody sweeps there.
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield file.write
             file.flush()
             os.fsync(file.fileno())
@@ -269,6 +268,16 @@ def appearing(path: Path) -> Iterator[Callable[[bytes], object]]:
     finally:
         remove(part)
     RealFiles(target.parent).sync_directory()
+
+
+def _sweep_parts(directory: Path) -> None:
+    """Remove the parts that killed processes left: those that nobody holds the lock of, in whatever container."""
+    for name in os.listdir(directory):
+        if name.startswith(".convmem-") and name.endswith(".part"):
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            with suppress(OSError), os.fdopen(os.open(directory / name, flags), "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(directory / name)
 
 
 def regular(path: Path) -> RealFile:

@@ -41,6 +41,8 @@ SENTENCES: Mapping[str, str] = {
     "less_than_equal": "must be at most {le}",
     "value_error": "{error}",
 }
+# What differs where the input is a record of a file.
+SENTENCES_OF_A_FILE: Mapping[str, str] = {**SENTENCES, "extra_forbidden": "is not a field here"}
 
 
 def _whole(value: Any) -> Any:
@@ -91,10 +93,11 @@ def checked(input_class: type[Ask], arguments: Mapping[str, Any]) -> Ask:
     return exact(
         input_class,
         {name: value for name, value in arguments.items() if value is not None or name not in input_class.model_fields},
+        SENTENCES,
     )
 
 
-def exact(input_class: type[Ask], given: Mapping[str, Any]) -> Ask:
+def exact(input_class: type[Ask], given: Mapping[str, Any], sentences: Mapping[str, str] = SENTENCES_OF_A_FILE) -> Ask:
     """The same for what a program wrote: null is a value like any other."""
     try:
         return input_class.model_validate(given)
@@ -103,10 +106,10 @@ def exact(input_class: type[Ask], given: Mapping[str, Any]) -> Ask:
     field = ".".join(map(str, first["loc"]))
     if len(field) > FIELD_CODE_POINTS_MAX:
         field = field[:FIELD_CODE_POINTS_MAX] + "…"
-    raise Invalid(f"{field or 'the arguments'} {_sentence(first)}", field=field)
+    raise Invalid(f"{field or 'the arguments'} {_sentence(first, sentences)}", field=field)
 
 
-def _sentence(error: ErrorDetails) -> str:
+def _sentence(error: ErrorDetails, sentences: Mapping[str, str]) -> str:
     """What is wrong, in words of the interface: the library's own would show its types and the value."""
-    sentence = SENTENCES.get(error["type"], "is not valid")
+    sentence = sentences.get(error["type"], "is not valid")
     return sentence.format(**error["ctx"]) if "ctx" in error else sentence

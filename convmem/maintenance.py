@@ -6,16 +6,18 @@ request is told Busy. A stop abandons the work at any step, and the store is clo
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from convmem.domain import Waste
-from convmem.errors import Busy, StoreFailed
+from convmem.errors import Busy, DiskFault, LogCorrupt
 from convmem.limits import REBUILD_RETRY_MS
 from convmem.store import compaction
 from convmem.store.compaction import Outcome, Records, Rewrite, Tell
+from convmem.store.log import Log
+from convmem.store.sqlite import DAMAGE, read_state, shape
 from convmem.store.store import Store
 from convmem.store.writer import Writer
 
@@ -39,8 +41,11 @@ async def _compact(engine: "Engine", progress: Progress) -> Mapping[str, Any]:
         waste, live, is_sound = await readers.read(_look, engine)
         facts = writer.facts
         outcome = Outcome(facts.generation, facts.log_bytes, facts.log_bytes, live)
-        has_leftovers = bool(compaction.leftovers(engine.parts, facts.generation))
-        is_needed = any(waste) or not is_sound or has_leftovers
+        is_needed = any(waste) or not is_sound or _has_leftovers(engine, facts.generation)
+        if not is_needed:
+            # Only what is left to do with an index that nobody sees to be wrong: compare it with its log.
+            log = await writer.alone(lambda store: store.log)
+            is_needed = await asyncio.to_thread(_differs, engine, _rewrite(engine, log, progress))
         if is_needed:
             outcome = await renew(engine, writer, progress)
             live = await readers.read(_live, engine)
@@ -74,11 +79,10 @@ async def renew(engine: "Engine", writer: Writer, progress: Progress, records: R
         engine.renewed(outcome.generation)
         return outcome
 
-    log = await writer.alone(lambda store: store.log)
-    rewrite = Rewrite(engine.parts, log, engine.committed, teller(progress), engine.is_stopped, records)
+    rewrite = _rewrite(engine, await writer.alone(lambda store: store.log), progress, records)
     try:
         await asyncio.to_thread(rewrite.prepare)
-    except StoreFailed:
+    except LogCorrupt:
         # The log is damaged where it was read: the scrub finds the place, says it and marks it.
         engine.scrub.renew()
         raise
@@ -90,6 +94,24 @@ async def renew(engine: "Engine", writer: Writer, progress: Progress, records: R
     engine.last_compaction_ms = engine.clock.now_ms()
     await asyncio.to_thread(rewrite.clean)
     return outcome
+
+
+def _rewrite(engine: "Engine", log: Log, progress: Progress, records: Records | None = None) -> Rewrite:
+    return Rewrite(engine.parts, log, engine.committed, teller(progress), engine.is_stopped, records)
+
+
+def _has_leftovers(engine: "Engine", generation: int) -> bool:
+    try:
+        return bool(compaction.leftovers(engine.parts, generation))
+    except OSError as error:
+        raise DiskFault(f"the data directory cannot be read ({error.strerror})") from error
+
+
+def _differs(engine: "Engine", rewrite: Rewrite) -> bool:
+    with closing(engine.snapshot()) as index:
+        state = read_state(index, shape(engine.parts.domains))
+        assert state is not None, "the index in use has its state"
+        return rewrite.differs(index, state.end)
 
 
 def teller(progress: Progress) -> Tell:
@@ -114,7 +136,7 @@ def _look(connection: apsw.Connection, engine: "Engine") -> tuple[Waste, int, bo
             domain.check(connection) for domain in domains
         )
         return waste, _live(connection, engine), is_sound
-    except (apsw.CorruptError, apsw.NotADBError):
+    except DAMAGE:
         return Waste(), 0, False
 
 

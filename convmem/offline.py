@@ -3,12 +3,12 @@
 Synchronous for the command line, which knows of the engine only what stands here.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import aclosing, closing
 from pathlib import Path
 from typing import Any
 
-from convmem import exchange, files
+from convmem import exchange, files, stopping
 from convmem.config import Settings
 from convmem.daemon import alone
 from convmem.exchange import asked
@@ -20,11 +20,11 @@ def export(settings: Settings, write: Callable[[bytes], object]) -> None:
     """Write the store as JSON Lines, piece by piece. Raises what keeps the store from being opened."""
 
     async def run() -> None:
-        async with alone(settings) as engine:
-            async for piece in exchange.export(engine):
+        async with alone(settings) as engine, aclosing(exchange.export(engine)) as pieces:
+            async for piece in pieces:
                 write(piece)
 
-    asyncio.run(run())
+    stopping.run(run())
 
 
 def bring(settings: Settings, path: Path, policy: str, *, dry_run: bool, tell: Tell) -> Mapping[str, Any]:
@@ -35,11 +35,9 @@ def bring(settings: Settings, path: Path, policy: str, *, dry_run: bool, tell: T
         tell(done, total, sentence)
 
     async def run() -> Mapping[str, Any]:
-        async with alone(settings) as engine:
-            file = files.regular(path)
-            try:
+        # The file is closed last: until the engine has ended, a thread may be reading it.
+        with closing(files.regular(path)) as file:
+            async with alone(settings) as engine:
                 return await exchange.bring(engine, file, known, dry_run=dry_run, progress=progress)
-            finally:
-                file.close()
 
-    return asyncio.run(run())
+    return stopping.run(run())

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from convmem import backups, holding
+from convmem import backups, holding, stopping
 from convmem.clock import SystemClock
 from convmem.config import SETTINGS_FILE, Settings
 from convmem.daemon import alone, domains
@@ -26,7 +26,7 @@ Tell = Callable[[float, float, str], None]
 
 def back_up(settings: Settings, arguments: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
     """Back up a store that nobody holds; facts and refusals are those of the daemon's verb. StoreLocked."""
-    return asyncio.run(_back_up(settings, arguments, tell))
+    return stopping.run(_back_up(settings, arguments, tell))
 
 
 async def _back_up(settings: Settings, arguments: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
@@ -52,8 +52,8 @@ def verify(source: Path, tell: Tell) -> Mapping[str, Any]:
     files = RealFiles(source)
     backups.check_proof(files)
     # A database without a name lies in the system's directory for temporary files, and is gone with its connection.
-    with closing(sqlite.connect_to_build("")) as scratch:
-        proven = restoring.prove(files, scratch, domains(), clock, Watch(tell))
+    with closing(sqlite.connect_to_build("")) as scratch, stopping.noticed() as is_stopped:
+        proven = restoring.prove(files, scratch, domains(), clock, Watch(tell, is_stopped))
     return _facts(source, proven, clock.monotonic_ms() - started_ms)
 
 
@@ -70,8 +70,9 @@ def restore(settings: Settings, source: Path, tell: Tell) -> Mapping[str, Any]:
         shelf = FileShelf(target)
         beside = {holding.LOCK, SETTINGS_FILE, "lost+found"}
         try:
-            with closing(shelf.scratch()) as scratch:
-                proven = restoring.restore(files, target, scratch, domains(), clock, beside=beside, watch=Watch(tell))
+            with closing(shelf.scratch()) as scratch, stopping.noticed() as is_stopped:
+                watch = Watch(tell, is_stopped)
+                proven = restoring.restore(files, target, scratch, domains(), clock, beside=beside, watch=watch)
         finally:
             shelf.drop_scratch()
     return {**_facts(source, proven, clock.monotonic_ms() - started_ms), "data_dir": str(settings.data_dir)}

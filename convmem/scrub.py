@@ -35,10 +35,14 @@ class Scrub:
         self._again.set()
 
     async def run(self, writer: Writer) -> None:
-        """Walk until cancelled; ends at damage."""
+        """Walk until cancelled; ends at damage, which a log that is not there any more is too."""
         while self.damage is None:
             self._again.clear()
-            await self._walk(writer)
+            try:
+                await self._walk(writer)
+            except OSError as error:
+                self.damage = f"the log cannot be read ({error.strerror}): what is written now may be lost"
+                JOURNAL.error("%s", self.damage)
             if self.damage is None:
                 await self._again.wait()
 

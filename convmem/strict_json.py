@@ -25,7 +25,7 @@ def parse(data: bytes) -> Any:
     try:
         value = jiter.from_json(data, allow_inf_nan=False, catch_duplicate_keys=True, cache_mode="keys")
     except ValueError as error:
-        raise MalformedJSON(_reason(str(error))) from None
+        raise MalformedJSON(_reason(str(error), has_lines=b"\n" in data)) from None
     _walk(value, 1)
     return value
 
@@ -46,8 +46,11 @@ def _walk(value: Any, level: int) -> None:
                 _walk(inner, level + 1)
 
 
-def _reason(text: str) -> str:
-    """The parser's sentence without the text it quotes (a key may be a secret)."""
+def _reason(text: str, *, has_lines: bool) -> str:
+    """The parser's sentence without the text it quotes (a key may be a secret), nor a line where there is only one: it
+    may be a line of something else.
+    """
     if text.startswith("Detected duplicate key"):
         return "a key stands twice in one object"
-    return text.split('"')[0].strip() or "not valid JSON"
+    reason = text.split('"')[0].strip() or "not valid JSON"
+    return reason if has_lines else reason.replace(" at line 1 column ", " at column ")

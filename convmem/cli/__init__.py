@@ -29,6 +29,7 @@ from convmem.cli import (
     stdio,
 )
 from convmem.cli.asking import CallFailed
+from convmem.cli.printing import print_text
 from convmem.cli.start import Start
 from convmem.errors import EXIT_STATUS, ConvmemError, OperatorError
 
@@ -59,7 +60,7 @@ app.command("config")(config.config)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"convmem {__version__}")
+        print_text(f"convmem {__version__}")
         raise typer.Exit
 
 

@@ -86,9 +86,9 @@ def _ask_here(settings: Settings, tool: str, arguments: Mapping[str, Any]) -> di
     from convmem.cli.call import call
 
     def ask_own_store(settings: Settings) -> dict[str, Any]:
-        import asyncio
+        from convmem import stopping
 
-        return asyncio.run(_ask_own_store(settings, tool, arguments))
+        return stopping.run(_ask_own_store(settings, tool, arguments))
 
     return _reach_here(settings, lambda place: call(place, tool, arguments), ask_own_store)
 

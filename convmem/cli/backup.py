@@ -67,5 +67,5 @@ def print_facts(facts: Mapping[str, Any], *, as_json: bool) -> None:
         print_json(facts)
         return
     rows = [(name, str(value)) for name, value in facts.items() if name != "parts"]
-    rows += [(part["name"], f"{part['bytes']} bytes") for part in facts["parts"]]
+    rows += [(part["name"], f"{part['bytes']} bytes in {part['file']}") for part in facts["parts"]]
     print_table(("fact", "value"), rows)

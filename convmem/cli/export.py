@@ -1,16 +1,14 @@
 """convmem export: the whole store as one file of JSON Lines."""
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from convmem.cli import progress
 from convmem.cli.asking import CallFailed, reach
-from convmem.cli.printing import print_text
-from convmem.cli.start import URL, DataDir, TokenFile, start_of
+from convmem.cli.printing import print_bytes, print_text
+from convmem.cli.start import URL, DataDir, TokenFile, path_of
 from convmem.config import Settings
 
 if TYPE_CHECKING:
@@ -84,10 +82,9 @@ def export(
 
     with progress.shown() as tell:
         if file == STDOUT:
-            run(sys.stdout.buffer.write, tell)
-            sys.stdout.flush()
+            run(print_bytes, tell)
             return
-        path = (start_of(context).working_directory or Path("/")) / file
+        path = path_of(context, file)
         from convmem.files import appearing
 
         try:

@@ -10,7 +10,7 @@ import typer
 from convmem.cli import progress
 from convmem.cli.asking import CallFailed, reach
 from convmem.cli.printing import print_json, print_table
-from convmem.cli.start import URL, AsJSON, DataDir, TokenFile, start_of
+from convmem.cli.start import URL, AsJSON, DataDir, TokenFile, path_of
 from convmem.config import Settings
 from convmem.errors import SettingInvalid
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PIECE_BYTES = 1024 * 1024
 POLICIES = ("reject", "overwrite")
 COLUMNS = ("records", "new", "unchanged", "overwritten", "file")
-Files = Annotated[list[Path], typer.Argument(metavar="FILE…", help="files that `convmem export` wrote")]
+Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="files that `convmem export` wrote")]
 PolicyOption = Annotated[
     str,
     typer.Option(
@@ -34,7 +34,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="check the file and say 
 
 def import_(
     context: typer.Context,
-    paths: Files,
+    names: Files,
     policy: PolicyOption = POLICIES[0],
     dry_run: DryRun = False,
     data_dir: DataDir = None,
@@ -46,9 +46,8 @@ def import_(
     if policy not in POLICIES:
         raise SettingInvalid(f"--policy: {policy!r} is none of {', '.join(POLICIES)}", setting="--policy")
     found: list[Mapping[str, Any]] = []
-    directory = start_of(context).working_directory or Path("/")
-    for path in paths:
-        source = Source(directory / path, policy, dry_run)
+    for path in [path_of(context, name) for name in names]:
+        source = Source(path, policy, dry_run)
         with progress.shown() as tell:
             facts = reach(
                 context,

@@ -5,7 +5,8 @@ Text of messages is shown as text: what could move the cursor, change colours or
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -47,10 +48,25 @@ def print_text(text: str) -> None:
         _print("\t".join(map(visible, line.split("\t"))))
 
 
+def print_bytes(data: bytes) -> None:
+    """A piece of a file that goes to stdout, as it is."""
+    with _told():
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
 def _print(line: str) -> None:
-    """Write one line at once, while a full disk can still be told. Raises CallFailed if it takes no more."""
-    try:
+    with _told():
         print(line, flush=True)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What is written inside is written at once, while a full disk can still be told: CallFailed if it takes no
+    more.
+    """
+    try:
+        yield
     except BrokenPipeError:
         raise  # Whoever read along has seen enough; typer ends the process for that.
     except OSError as error:

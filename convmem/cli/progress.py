@@ -1,7 +1,7 @@
 """A progress bar on stderr while something takes long: for people at a terminal, nothing at all for anybody else.
 
 Results go to stdout, so a bar never mixes with them. What is told comes from a daemon too, and is shown with nothing
-hidden in it.
+hidden in it. A signal unwinds what is done meanwhile, so that the terminal is as it was and no half of a file stays.
 """
 
 import sys
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from convmem import stopping
 from convmem.cli.journal import visible
 
 Tell = Callable[[float, float, str], None]
@@ -21,9 +22,16 @@ def shown(stream: TextIO | None = None) -> Iterator[Tell]:
     It may be called from any thread and as often as it pleases whoever calls.
     """
     stream = sys.stderr if stream is None else stream
-    if not stream.isatty():
-        yield lambda done, total, sentence: None
-        return
+    with stopping.raised():
+        if stream.isatty():
+            with _bar(stream) as tell:
+                yield tell
+        else:
+            yield lambda done, total, sentence: None
+
+
+@contextmanager
+def _bar(stream: TextIO) -> Iterator[Tell]:
     # Imported here: a pipe does without.
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn

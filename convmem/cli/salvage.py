@@ -40,17 +40,27 @@ def report(facts: Mapping[str, Any], target: Path) -> Iterator[str]:
     for gap in facts["gaps"]:
         note = " (the index still had it)" if gap["in_index"] else ""
         yield f"log, bytes {gap['offset']} to {gap['offset'] + gap['size']}: {gap['reason']}{note}"
+    if (torn := facts["torn"]) is not None:
+        end = torn["offset"] + torn["size"]
+        yield f"log, bytes {torn['offset']} to {end}: a torn end ({torn['reason']}), which nobody was told of"
     for span in facts["missing"]:
         yield f"missing: entry {span['first']} and all behind it" if span["last"] is None else _missing(span)
     for entry in facts["left_out"]:
         yield f"left out: entry {entry['sequence']}: {entry['reason']}"
-    for name in ("gaps", "missing", "left_out"):
+    for entry in facts["disagreements"]:
+        yield f"the index says something else of entry {entry['sequence']} than what was saved"
+    for name in ("gaps", "missing", "left_out", "disagreements"):
         if (more := facts[f"{name}_count"] - len(facts[name])) > 0:
             yield f"{name.replace('_', ' ')}: {more} more"
     yield from facts["violations"]
     index = "the index and " if facts["used_index"] else ""
     yield f"saved {facts['records']} records into {target}, from {index}{facts['frames']} frames of the log"
-    yield "nothing is known to be lost" if facts["is_whole"] else "something was lost"
+    yield "nothing is known to be lost" if facts["is_whole"] else _loss(facts)
+
+
+def _loss(facts: Mapping[str, Any]) -> str:
+    is_lost = facts["missing"] or facts["left_out"] or not (facts["has_log"] or facts["used_index"])
+    return "something was lost" if is_lost else "log and index disagree: what the log says was saved"
 
 
 def _missing(span: Mapping[str, Any]) -> str:

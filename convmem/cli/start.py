@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from convmem.config import BY_NAME, SETTINGS, Settings, load
+from convmem.errors import SettingInvalid
 
 
 class Start(NamedTuple):
@@ -54,6 +55,9 @@ def start_of(context: typer.Context) -> Start:
 def settings_of(context: typer.Context, **flags: str | Sequence[str] | None) -> Settings:
     """The settings of this command: its flags by setting name, the environment, the files. Raises SettingInvalid."""
     start = start_of(context)
+    for name, given in flags.items():
+        if given == "":
+            raise SettingInvalid(f"{BY_NAME[name].flag} must not be empty", setting=BY_NAME[name].flag or name)
     texts = {
         name: given if given is None or isinstance(given, str) else ",".join(given) or None
         for name, given in flags.items()
@@ -62,7 +66,10 @@ def settings_of(context: typer.Context, **flags: str | Sequence[str] | None) -> 
 
 
 def path_of(context: typer.Context, text: str) -> Path:
-    """A path that an argument names, from the working directory on; it may not exist."""
+    """A path that an argument names, from the working directory on; it may not exist. BadParameter for an empty one."""
+    if not text:
+        # What a script has where a variable is not set: it would mean the working directory.
+        raise typer.BadParameter("a path must not be empty")
     return (start_of(context).working_directory or Path("/")) / os.path.expanduser(text)
 
 

@@ -11,9 +11,11 @@ import re
 import select
 import socket
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
 
+from convmem.cli import journal
 from convmem.cli.asking import CallFailed
 from convmem.cli.call import ANSWER_BYTES_MAX, NOBODY, Place, connection_to, decoded, headers_for, refusal
 from convmem.cli.progress import Tell
@@ -23,6 +25,7 @@ OK = 200
 NDJSON = "application/x-ndjson"
 # A URL may name the MCP endpoint, as the daemon's own line does; what stands before that is a proxy's.
 MCP = re.compile("/mcp(/[^/]*)?$")
+GOES_ON = "the daemon goes on with it"
 
 
 def ask(place: Place, verb: str, arguments: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
@@ -30,8 +33,9 @@ def ask(place: Place, verb: str, arguments: Mapping[str, Any], tell: Tell) -> di
 
     Raises as call() does: one of NOBODY, the ConvmemError that the daemon refuses with, CallFailed for the rest.
     """
-    response = _requested(place, "POST", f"/admin/{verb}", json.dumps(arguments).encode(), "application/json")
-    with response:
+    connection, prefix = _connected(place)
+    body = json.dumps(arguments).encode()
+    with _left(GOES_ON), _requested(place, connection, "POST", f"{prefix}/admin/{verb}", body) as response:
         if response.status != OK:
             raise _refused(place, response)
         for line in _lines(place, response):
@@ -53,7 +57,8 @@ def download(place: Place, path: str) -> Iterator[bytes]:
 
     CallFailed comes from the iterator if the answer broke off.
     """
-    response = _requested(place, "GET", path, None, None)
+    connection, prefix = _connected(place)
+    response = _requested(place, connection, "GET", prefix + path)
     if response.status != OK:
         with response:
             raise _refused(place, response)
@@ -86,13 +91,15 @@ def upload(place: Place, path: str, pieces: Iterable[bytes], size: int, tell: Te
         for name, value in {**headers_for(place), "Content-Type": NDJSON, "Content-Length": str(size)}.items():
             connection.putheader(name, value)
         connection.endheaders()
-        _send(connection, pieces, size, tell)
+        with _left(f"{GOES_ON} if it has all of the file"):
+            _send(connection, pieces, size, tell)
         connection.sock.settimeout(None)
-        tell(0, 0, "waiting for the answer")
-        with connection.getresponse() as response:
-            if response.status != OK:
-                raise _refused(place, response)
-            facts = decoded(response.read(ANSWER_BYTES_MAX))
+        with _left(GOES_ON):
+            tell(0, 0, "waiting for the answer")
+            with connection.getresponse() as response:
+                if response.status != OK:
+                    raise _refused(place, response)
+                facts = decoded(response.read(ANSWER_BYTES_MAX))
     except (OSError, HTTPException) as error:
         raise CallFailed(f"no answer from {place}: {_said(error)}") from None
     finally:
@@ -100,6 +107,16 @@ def upload(place: Place, path: str, pieces: Iterable[bytes], size: int, tell: Te
     if not isinstance(facts, dict):
         raise CallFailed(f"{place} answered {OK} without facts")
     return facts
+
+
+@contextmanager
+def _left(sentence: str) -> Iterator[None]:
+    """Say what becomes of the work if a signal ends the waiting for it."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        journal.refusal(sentence)
+        raise
 
 
 def _send(connection: HTTPConnection, pieces: Iterable[bytes], size: int, tell: Tell) -> None:
@@ -136,14 +153,17 @@ def _connected(place: Place) -> tuple[HTTPConnection, str]:
     return connection, MCP.sub("", path)
 
 
-def _requested(place: Place, method: str, path: str, body: bytes | None, content_type: str | None) -> HTTPResponse:
-    """Send a request; return the answer as soon as it begins. The connection is closed with it."""
-    connection, prefix = _connected(place)
+def _requested(
+    place: Place, connection: HTTPConnection, method: str, path: str, body: bytes | None = None
+) -> HTTPResponse:
+    """Send a request, with JSON for a body; return the answer as soon as it begins. The connection is closed with
+    it.
+    """
     headers = headers_for(place) | {"Connection": "close"}
-    if content_type is not None:
-        headers["Content-Type"] = content_type
+    if body is not None:
+        headers["Content-Type"] = "application/json"
     try:
-        connection.request(method, prefix + path, body, headers)
+        connection.request(method, path, body, headers)
         response = connection.getresponse()
     except (OSError, HTTPException) as error:
         connection.close()

@@ -65,6 +65,7 @@ class Source(NamedTuple):
     log: File
     generation: int
     end: Position
+    store_id: str
     connection: apsw.Connection
     domains: Sequence[Domain]
 
@@ -92,7 +93,7 @@ def looked_at(files: Files, connect: Callable[[int], apsw.Connection], domains: 
                 index.execute("BEGIN")
                 state = read_state(index, shape(domains))
                 if state is not None and state.generation == generation:
-                    yield Source(files, file, generation, state.end, index, domains)
+                    yield Source(files, file, generation, state.end, state.store_id, index, domains)
                     return
     raise Busy("the store is going over to another generation", retry_after_ms=BUSY_RETRY_MS)
 
@@ -239,6 +240,8 @@ def back_up(
 
 def _copy(copy: Copy, clock: Clock, *, with_tokens: bool) -> Manifest:
     source, known, sequence = copy.source, copy.known, copy.source.end.next_sequence - 1
+    if known is not None and known.sequence and known.store_id != source.store_id:
+        raise BackupRefused("the backup there is of another store: choose another directory", part=MANIFEST)
     if known is not None and (known.sequence > sequence or known.generation > source.generation):
         raise BackupRefused("the backup there is newer than this store: choose another directory", part=MANIFEST)
     for at, damage in check.scrub(source.log, generation=source.generation, end=source.end.offset):
@@ -253,6 +256,7 @@ def _copy(copy: Copy, clock: Clock, *, with_tokens: bool) -> Manifest:
     return Manifest(
         created_at=iso(clock.now_ms()),
         convmem=__version__,
+        store_id=source.store_id,
         generation=source.generation,
         sequence=sequence,
         log_bytes=source.end.offset,

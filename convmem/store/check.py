@@ -1,11 +1,13 @@
 """Walking all invariants: the log frame by frame from its first byte, and the index against a fresh fold of the log.
 
 The same code serves the operator's `convmem check`, the scrub of a running daemon and the end of every store test. It
-changes nothing and may run beside a daemon: the index says how far its log had come when the look was taken.
+changes nothing and may run beside a daemon: the index says how far its log had come when the look was taken. What
+stands behind that is judged as a start would judge it (recovery.py): whole frames in place are only not shown yet.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from typing import NamedTuple
 
 import apsw
 import msgspec
@@ -14,9 +16,10 @@ from convmem.clock import Clock
 from convmem.domain import Domain
 from convmem.files import File
 from convmem.store.codec import Codec
-from convmem.store.frame import Fault, Header
+from convmem.store.frame import STATE, Fault, Header
 from convmem.store.log import Log, Position, Reader
-from convmem.store.sqlite import Index, connect, read_state, shape
+from convmem.store.recovery import DECISIONS, Decision, Facts
+from convmem.store.sqlite import Index, State, connect, read_state, shape
 from convmem.store.store import Store
 
 Tell = Callable[[int, int, str], None]
@@ -37,6 +40,25 @@ def scrub(file: File, *, generation: int, end: int) -> Iterator[tuple[Position, 
         yield position, None
 
 
+class Found(NamedTuple):
+    """What is wrong, and what the next start would cut off: one sentence each."""
+
+    violations: list[str]
+    torn: str | None = None
+
+
+class Walk(NamedTuple):
+    """How far a walk came: behind which frame, what stands there, where the index stands in the log (None: at no end
+    of a frame), and what is wrong with the frame at `position` although it is whole.
+    """
+
+    position: Position
+    before: Header | None
+    fault: Fault
+    shown: Position | None
+    sentence: str | None = None
+
+
 def check(
     file: File,
     connection: apsw.Connection | None,
@@ -44,35 +66,77 @@ def check(
     clock: Clock,
     tell: Tell = lambda done, total, sentence: None,
 ) -> list[str]:
-    """Return what is wrong, one sentence each; empty if all is well. What `tell` raises comes through.
+    """Return what is wrong, one sentence each; empty if all is well. See look()."""
+    return look(file, connection, domains, clock, tell).violations
+
+
+def look(
+    file: File,
+    connection: apsw.Connection | None,
+    domains: Sequence[Domain],
+    clock: Clock,
+    tell: Tell = lambda done, total, sentence: None,
+) -> Found:
+    """Walk the log to the end of its file, as a start would, and compare the index. What `tell` raises comes through,
+    and sqlite.DAMAGE.
 
     `connection` is any connection to the index, to one moment of it; without one the log alone is checked.
     """
     state = None if connection is None else read_state(connection, shape(domains))
     if connection is not None and state is None:
-        return ["the index is of another version; a start makes it anew"]
+        return Found(["the index is of another version; a start makes it anew"])
     size = file.size()
     if state is not None and state.end.offset > size:
-        return [f"the log ends at byte {size}, but its index has seen {state.end.offset} bytes"]
-    generation, end = (state.generation, state.end.offset) if state is not None else (generation_of(file), size)
-    position, damage = _walk(file, generation, end, domains, tell)
-    if damage is not None:
-        return [damage]
+        return Found([f"the log ends at byte {size}, but its index has seen {state.end.offset} bytes"])
+    generation = state.generation if state is not None else generation_of(file)
+    walk = _walk(file, generation, size, state, domains, tell)
+    if walk.sentence is not None:
+        return Found([walk.sentence])
+    if walk.shown is None:
+        if state is not None and walk.position.offset > state.end.offset:
+            return Found([f"the index stands at byte {state.end.offset} of the log, where no frame ends"])
+        return Found([_damage(walk)])
     violations = _rules(connection, domains) if connection is not None else []
-    log = Log(file, generation=generation, end=position)
     with closing(connect("")) as fresh:
         index = Index(fresh, domains, fresh_generation=generation)
-        try:
+
+        def fold(end: Position) -> None:
+            log = Log(file, generation=generation, end=end)
             Store(log, index, domains, clock).catch_up(lambda done, total: tell(done, total, "folding the log"))
+
+        try:
+            fold(walk.position if connection is None else walk.shown)
+            violations += differences(connection, fresh, tell) if connection is not None else _rules(fresh, domains)
+            fold(walk.position)
         except (AssertionError, apsw.ConstraintError) as error:
             # An applier's promise does not hold: no fault of ours here, the entries contradict each other.
             where = index.state.end.next_sequence
-            return [*violations, f"the log cannot be folded, at entry {where} or soon behind it: {error}"]
-        if connection is not None:
-            violations += differences(connection, fresh, tell)
-        else:
-            violations += _rules(fresh, domains)
-    return violations[:VIOLATIONS_MAX]
+            violations.append(f"the log cannot be folded, at entry {where} or soon behind it: {error}")
+    broken, torn = _ending(file, generation, walk, size)
+    return Found([*violations[:VIOLATIONS_MAX], *broken], torn)
+
+
+def _ending(file: File, generation: int, walk: Walk, size: int) -> tuple[list[str], str | None]:
+    """What a start would say of the bytes behind the last whole frame: refuse them, or cut them off.
+
+    Looked at late and a second time: beside a daemon it may be a frame that is just being written, or taken back.
+    """
+    if walk.fault is Fault.NONE or file.size() != size:
+        return [], None
+    reader = Reader(file, end=size)
+    if next(reader.walk(walk.position.offset, generation, walk.before)) is not walk.fault:
+        return [], None
+    header = reader.header(walk.position.offset)
+    is_of_state = isinstance(header, Header) and header.kind == STATE
+    is_of_state = is_of_state or (walk.before is not None and walk.before.is_inside_state)
+    later = reader.has_frame_after(walk.position.offset)
+    if DECISIONS[Facts(walk.fault, later, is_of_state)] is not Decision.CUT:
+        return [_damage(walk)], None
+    return [], f"the log, from byte {walk.position.offset} to {size}: {walk.fault.value}; the next start cuts it off"
+
+
+def _damage(walk: Walk) -> str:
+    return f"the log is damaged at byte {walk.position.offset}: {walk.fault.value}"
 
 
 def generation_of(file: File) -> int:
@@ -89,28 +153,30 @@ def _rules(connection: apsw.Connection, domains: Sequence[Domain]) -> list[str]:
     return violations
 
 
-def _walk(file: File, generation: int, end: int, domains: Sequence[Domain], tell: Tell) -> tuple[Position, str | None]:
-    """Verify the log up to byte `end`, its bytes and that ids made by the store rise from entry to entry: where the
-    walk ended, and what is wrong there.
-    """
+def _walk(file: File, generation: int, end: int, state: State | None, domains: Sequence[Domain], tell: Tell) -> Walk:
+    """Verify the log up to byte `end`, its bytes and that ids made by the store rise from entry to entry."""
     codec = Codec(domains)
     made_ids = {kind: made for domain in domains for kind, made in domain.made_ids.items()}
-    position, last_id = Position(0, 1), ""
+    position, before, last_id = Position(0, 1), None, ""
+    shown = position if state is None or state.end.offset == 0 else None
     for found in Reader(file, end=end).walk(0, generation):
         if isinstance(found, Fault):
-            is_good = found is Fault.NONE
-            return position, None if is_good else f"the log is damaged at byte {position.offset}: {found.value}"
+            return Walk(position, before, found, shown)
         try:
             entries = codec.decode(found)
             last_id = max(last_id, codec.decode_through(found).last_id) if found.header.is_end_of_state else last_id
         except (msgspec.MsgspecError, AssertionError) as error:
-            return position, f"the log holds a frame at byte {position.offset} that cannot be read: {error}"
+            sentence = f"the log holds a frame at byte {position.offset} that cannot be read: {error}"
+            return Walk(position, before, Fault.NONE, shown, sentence)
         for place, events in entries:
             made = [made_ids[type(event)](event) for event in events if type(event) in made_ids]
             if made and min(made) <= last_id:
-                return position, f"the log: the id that entry {place.sequence} was given does not rise"
+                sentence = f"the log: the id that entry {place.sequence} was given does not rise"
+                return Walk(position, before, Fault.NONE, shown, sentence)
             last_id = max([last_id, *made])
-        position = found.end
+        position, before = found.end, found.header
+        if state is not None and position.offset == state.end.offset:
+            shown = position
         tell(position.offset, end, "reading the log")
     raise AssertionError("a walk ends with a fault")
 
@@ -129,7 +195,7 @@ def differences(
         tell(done, len(names), "comparing the index")
         if (row := _first_difference(left, right, table)) is not None:
             found.append(f"the index: table {table} differs from the log in row {row}")
-    where = "SELECT next_sequence, end_offset, last_id FROM store_state"
+    where = "SELECT next_sequence, end_offset, tail_offset, tail_checksum, last_id, store_id FROM store_state"
     if left.execute(where).fetchall() != right.execute(where).fetchall():
         found.append("the index: its position differs from the log")
     return found

@@ -2,7 +2,7 @@
 
     batch           [[origin, …], [[at_ms, origin_index, [event, …]], …]]          origin = [device, transport, client]
     state           [[origin, …], [[at_ms, origin_index, event, sequence], …]]     live records, by rising sequence
-    end of state    {"last_id": …}                                                 what the store knows of itself
+    end of state    {"last_id": …, "store_id": …}                                  what the store knows of itself
 
 An event is a map with its tag under `type`; a field that holds its default is left out, so fields can be added for
 ever and old entries still decode. Origins stand once a frame: a batch mostly has one.
@@ -20,9 +20,12 @@ Entry = tuple[int, int, Sequence[Event]]  # at_ms, index of the origin, events
 
 
 class Through(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What ends a state: the last id that the store itself had made (not one that was brought in)."""
+    """What ends a state: the last id that the store itself had made (not one that was brought in), and which store it
+    is: two that are equal by chance, or by an import, are not one.
+    """
 
     last_id: str = ""
+    store_id: str = ""
 
 
 class Codec:

@@ -18,13 +18,14 @@ import apsw
 
 from convmem.clock import Clock
 from convmem.domain import Domain, Kept
-from convmem.errors import DiskFault, Stopping, StorageFull, StoreFailed
+from convmem.errors import DiskFault, LogCorrupt, Stopping, StorageFull, StoreFailed
 from convmem.files import NO_SPACE, Files
 from convmem.limits import BUSY_RETRY_MS, STORAGE_FULL_RETRY_MS
+from convmem.store.check import differences
 from convmem.store.generation import Draft
-from convmem.store.log import Log, Position
+from convmem.store.log import NAME, Log, Position
 from convmem.store.shelf import Shelf
-from convmem.store.sqlite import Index
+from convmem.store.sqlite import DAMAGE, Index, State
 from convmem.store.store import Store
 
 # Progress rises over three parts of the work, each of about the same length.
@@ -90,8 +91,8 @@ class Rewrite:
         """Steps 1 and 2, beside a store in use. StorageFull, DiskFault or Stopping: nothing has happened."""
         with self._undone_on_failure():
             start = self._committed()
-            with self.scratch(start) as (connection, last_id):
-                self._write(connection, start, last_id)
+            with self.scratch(start) as (connection, state):
+                self._write(connection, start, state)
             self._copy(self._committed())
             assert self._draft is not None
             self._draft.sync()
@@ -105,18 +106,36 @@ class Rewrite:
                 self._draft.catch_up()
 
     @contextmanager
-    def scratch(self, end: Position) -> Iterator[tuple[apsw.Connection, str]]:
-        """A fresh fold of the log until `end`: the connection to read from, and the last id that the store made."""
+    def scratch(self, end: Position) -> Iterator[tuple[apsw.Connection, State]]:
+        """A fresh fold of the log until `end`: the connection to read from, and how it stands. LogCorrupt."""
         try:
             with closing(self._parts.shelf.scratch()) as connection:
                 index = Index(connection, self._parts.domains, fresh_generation=self._log.generation)
                 store = Store(self._log.until(end), index, self._parts.domains, self._parts.clock)
-                store.fold_at_once(self._told(FOLDING, "folding the log"), self._is_stopped)
-                yield connection, index.state.last_id
+                try:
+                    store.fold_at_once(self._told(FOLDING, "folding the log"), self._is_stopped)
+                except StoreFailed as failure:
+                    # Nothing has failed but a read of what was written long ago; the store goes on.
+                    offset, fault = failure.details["offset"], failure.details["fault"]
+                    raise LogCorrupt(
+                        f"{NAME}, byte {offset}: {fault}; nothing was changed",
+                        file=NAME,
+                        offset=offset,
+                        sequence=index.state.end.next_sequence,
+                    ) from failure
+                yield connection, index.state
         finally:
             self._parts.shelf.drop_scratch()
 
-    def _write(self, connection: apsw.Connection, start: Position, last_id: str) -> None:
+    def differs(self, index: apsw.Connection, end: Position) -> bool:
+        """True if an index that stands at `end` is not the fold of its log. LogCorrupt, StorageFull, DiskFault."""
+        with self._undone_on_failure(), self.scratch(end) as (fresh, _):
+            try:
+                return bool(differences(index, fresh))
+            except DAMAGE:
+                return True
+
+    def _write(self, connection: apsw.Connection, start: Position, state: State) -> None:
         parts, through = self._parts, start.next_sequence - 1
         total = sum(domain.records(connection) for domain in parts.domains)
         last, tell = through, self._told(WRITING, "writing what is live")
@@ -134,7 +153,7 @@ class Rewrite:
 
         self._draft = Draft(parts.files, parts.shelf, parts.domains, parts.clock, self._log.generation + 1)
         self._draft.keep(watched(), told)
-        self._draft.end_state(last, last_id)
+        self._draft.end_state(last, state.last_id, state.store_id)
         self._copied = start
 
     def _copy(self, end: Position) -> None:

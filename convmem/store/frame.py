@@ -65,6 +65,7 @@ class Header:
     entry_count: int
     payload_size: int
     payload_crc: int
+    checksum: int = 0
 
     @property
     def next_sequence(self) -> int:
@@ -100,6 +101,11 @@ def encode(*, kind: int = BATCH, generation: int, sequence: int, entry_count: in
     return head + crc32(head).to_bytes(4, "little") + payload
 
 
+def checksum_of(data: bytes) -> int:
+    """The header's checksum in the bytes of a frame, which covers the payload's: frames that differ have others."""
+    return int.from_bytes(data[HEADER_SIZE - 4 : HEADER_SIZE], "little")
+
+
 def decode_header(data: bytes) -> Header | Fault:
     """Read a header from exactly HEADER_SIZE bytes, or fewer where the file ends (SHORT_HEADER)."""
     assert len(data) <= HEADER_SIZE
@@ -115,7 +121,7 @@ def decode_header(data: bytes) -> Header | Fault:
         return Fault.BAD_HEADER
     if sequence < sequence_min(kind, entry_count):
         return Fault.BAD_HEADER
-    return Header(kind, generation, sequence, entry_count, size, payload_crc)
+    return Header(kind, generation, sequence, entry_count, size, payload_crc, header_crc)
 
 
 def sequence_min(kind: int, entry_count: int) -> int:

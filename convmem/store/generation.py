@@ -67,9 +67,14 @@ class Draft:
         told(len(records))
         return len(records)
 
-    def end_state(self, through: int, last_id: str) -> None:
-        """Say that the state speaks for all sequences up to `through`; batches may follow."""
-        self.log.append_state(self._codec.encode_through(Through(last_id=last_id)), through, 0)
+    def end_state(self, through: int, last_id: str, store_id: str = "") -> None:
+        """Say that the state speaks for all sequences up to `through`; batches may follow.
+
+        Without a `store_id` it is a new store.
+        """
+        if not store_id:
+            store_id = f"{self._clock.random_bits():032x}"
+        self.log.append_state(self._codec.encode_through(Through(last_id=last_id, store_id=store_id)), through, 0)
 
     def follow(self, frames: Iterable[Frame]) -> None:
         """Copy batches that the old log has taken meanwhile, as they are, under this generation."""

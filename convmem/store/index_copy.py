@@ -10,29 +10,36 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 import apsw
+import msgspec
 
 from convmem.domain import Domain
 from convmem.files import RealFiles
 from convmem.limits import MIB, SALVAGE_COPIES_MAX
-from convmem.store.shelf import SCRATCH, SUFFIXES, index_name
-from convmem.store.sqlite import State, connect_to_build, read_state, shape
+from convmem.store.codec import Codec
+from convmem.store.compaction import live
+from convmem.store.frame import STATE, Header
+from convmem.store.log import Frame
+from convmem.store.shelf import SUFFIXES, index_name
+from convmem.store.sqlite import DAMAGE, State, connect_to_build, read_state, shape
+
+COPY = "staging-copy.db"
 
 
 def whole_copy(
     source: RealFiles, target: RealFiles, generation: int, domains: Sequence[Domain]
 ) -> tuple[apsw.Connection, State] | None:
     """A copy of an index, open, and how far it has come; None if it is not there, not whole, or not ours to read."""
-    if not _copied(source, target, generation):
+    if not copied(source, target, generation):
         return None
     connection = None
     try:
-        connection = connect_to_build(target.path(SCRATCH))
+        connection = connect_to_build(target.path(COPY))
         state = read_state(connection, shape(domains))
         if state is not None and state.generation == generation and _is_sound(connection, domains):
             return connection, state
     except apsw.FullError:
         raise
-    except apsw.Error:
+    except (apsw.Error, *DAMAGE):
         pass  # However it is damaged: the log has to do without it.
     if connection is not None:
         connection.close()
@@ -42,21 +49,31 @@ def whole_copy(
 def drop(target: RealFiles) -> None:
     """Remove the copy; no connection to it is open."""
     for suffix in SUFFIXES:
-        target.remove(SCRATCH + suffix)
+        target.remove(COPY + suffix)
 
 
 def _is_sound(connection: apsw.Connection, domains: Sequence[Domain]) -> bool:
+    """True if SQLite, the domains and the form of a log's state accept all that is in an index."""
     checked = connection.execute("PRAGMA quick_check(1)").fetchall()
-    return checked == [("ok",)] and not any(domain.check(connection) for domain in domains)
+    if checked != [("ok",)] or any(domain.check(connection) for domain in domains):
+        return False
+    codec = Codec(domains)
+    try:
+        for kept in live(connection, domains):
+            payload = codec.encode_state([(kept, codec.encode_event(kept.event))])
+            codec.decode(Frame(0, Header(STATE, 1, kept.sequence, 1, len(payload), 0), payload))
+    except msgspec.MsgspecError:
+        return False
+    return True
 
 
-def _copied(source: RealFiles, target: RealFiles, generation: int) -> bool:
-    """Copy an index with its WAL into the scratch; True once nothing has changed while that was done."""
-    of = {SCRATCH + suffix: index_name(generation) + suffix for suffix in ("", "-wal")}
+def copied(source: RealFiles, target: RealFiles, generation: int) -> bool:
+    """Copy an index with its WAL into COPY; True once nothing has changed while that was done."""
+    of = {COPY + suffix: index_name(generation) + suffix for suffix in ("", "-wal")}
     for _ in range(SALVAGE_COPIES_MAX):
         drop(target)
         there = {copy: original for copy, original in of.items() if source.exists(original)}
-        if SCRATCH not in there:
+        if COPY not in there:
             return False
         try:
             for copy, original in there.items():

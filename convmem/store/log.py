@@ -121,22 +121,30 @@ class Log:
         """Bytes that append() will add for this payload."""
         return HEADER_SIZE + len(payload)
 
+    def encoded(self, payload: bytes, entry_count: int) -> bytes:
+        """The frame of a batch as it would stand at the end."""
+        return self._encoded(frame.BATCH, self.end.next_sequence, entry_count, payload)
+
+    def write(self, data: bytes, entry_count: int) -> None:
+        """Write the frame that encoded() gave. OSError: any part of it may be there; call cut_back()."""
+        self._file.write(self.end.offset, data)
+        self.end = Position(self.end.offset + len(data), self.end.next_sequence + entry_count)
+
     def append(self, payload: bytes, entry_count: int) -> None:
         """Write one batch at the end. OSError: any part of it may be there; call cut_back()."""
-        self._append(frame.BATCH, self.end.next_sequence, entry_count, payload)
+        self.write(self.encoded(payload, entry_count), entry_count)
 
     def append_state(self, payload: bytes, sequence: int, entry_count: int) -> None:
         """Write one frame of the state that a later generation opens with; `entry_count` 0 ends it."""
         assert sequence >= self.end.next_sequence or self.end.offset == 0
-        self._append(frame.STATE, sequence, entry_count, payload)
+        data = self._encoded(frame.STATE, sequence, entry_count, payload)
+        self._file.write(self.end.offset, data)
+        self.end = Position(self.end.offset + len(data), sequence + (entry_count == 0))
 
-    def _append(self, kind: int, sequence: int, entry_count: int, payload: bytes) -> None:
-        data = frame.encode(
+    def _encoded(self, kind: int, sequence: int, entry_count: int, payload: bytes) -> bytes:
+        return frame.encode(
             kind=kind, generation=self.generation, sequence=sequence, entry_count=entry_count, payload=payload
         )
-        self._file.write(self.end.offset, data)
-        next_sequence = sequence + (entry_count if kind == frame.BATCH else entry_count == 0)
-        self.end = Position(self.end.offset + len(data), next_sequence)
 
     def sync(self) -> None:
         """Return when everything appended is durable. OSError or StoreFailed: nobody knows what is."""
@@ -157,7 +165,7 @@ class Log:
         while offset < self.end.offset:
             found = reader.frame(offset)
             if isinstance(found, Fault):
-                raise StoreFailed(f"the log changed under the daemon: {found.value}", offset=offset)
+                raise StoreFailed(f"the log changed under the daemon: {found.value}", offset=offset, fault=found.value)
             yield found
             offset = found.end.offset
 

@@ -39,6 +39,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     version: Literal[1] = VERSION
     created_at: str
     convmem: str
+    store_id: str
     generation: int
     sequence: int
     log_bytes: int

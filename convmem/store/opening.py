@@ -18,7 +18,7 @@ from convmem.store import recovery
 from convmem.store.generation import sweep
 from convmem.store.recovery import Report
 from convmem.store.shelf import Shelf
-from convmem.store.sqlite import Index, State, read_state, shape
+from convmem.store.sqlite import DAMAGE, Index, State, read_state, shape
 from convmem.store.store import Store
 
 
@@ -32,6 +32,8 @@ def open_store(files: Files, shelf: Shelf, domains: Sequence[Domain], clock: Clo
         # A newer index than the log's own is of a generation that never took over.
         generation = min(shelf.generations(), default=1)
     state, index_found = _look(shelf, generation, shape(domains))
+    if state is not None and not recovery.is_of_this_log(files, state.witness):
+        state, index_found = None, "of another log, made anew"
     witness = state.witness if state is not None else None
     from_start = state is not None and state.damage_offset is not None
     log, report = recovery.recover(files, witness, from_start=from_start)
@@ -55,7 +57,7 @@ def _look(shelf: Shelf, generation: int, expected_shape: str) -> tuple[State | N
         return None, "missing, made anew"
     try:
         connection = shelf.open(generation)
-    except apsw.Error:
+    except (apsw.Error, *DAMAGE):
         return None, "damaged, made anew"
     try:
         state = read_state(connection, expected_shape)
@@ -66,7 +68,7 @@ def _look(shelf: Shelf, generation: int, expected_shape: str) -> tuple[State | N
         if may_be_harmed and connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
             return None, "damaged, made anew"
         return state, "kept"
-    except apsw.Error:
+    except (apsw.Error, *DAMAGE):
         return None, "damaged, made anew"
     finally:
         connection.close()

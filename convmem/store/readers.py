@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from convmem.errors import DiskFault
 from convmem.limits import READERS
 
 Result = TypeVar("Result")
@@ -54,9 +55,9 @@ class Readers:
                 known = connect
                 try:
                     connection = connect()
-                except apsw.CantOpenError:
+                except apsw.CantOpenError as error:
                     if connect is self._connect:
-                        raise
+                        raise DiskFault("the index cannot be opened: is the data directory still there?") from error
                     continue
             if known is self._connect:
                 return known, connection

@@ -20,7 +20,7 @@ from convmem.errors import LogCorrupt, LogTooNew
 from convmem.files import File, Files
 from convmem.limits import MIB
 from convmem.store import log
-from convmem.store.frame import STATE, Fault, Header
+from convmem.store.frame import HEADER_SIZE, STATE, Fault, Header, decode_header
 from convmem.store.log import Log, Position, Reader
 
 
@@ -72,6 +72,7 @@ class Witness:
     generation: int
     tail: Position
     end: Position
+    tail_checksum: int = 0
 
     def has_seen(self, offset: int) -> bool:
         """True if bytes from `offset` on were shown in the index."""
@@ -125,6 +126,21 @@ def recover(files: Files, witness: Witness | None, *, from_start: bool = False) 
         case Decision.KEEP:
             report = Report()
     return Log(file, generation=generation, end=end), report
+
+
+def is_of_this_log(files: Files, witness: Witness) -> bool:
+    """False if another whole header stands where the last applied frame begins: the index is that of another log.
+
+    Anything else there is for recovery to judge: a log that was damaged or cut is not another one.
+    """
+    if not witness.has_seen(0) or not files.exists(log.NAME):
+        return True
+    file = files.open(log.NAME)
+    try:
+        found = decode_header(file.read(witness.tail.offset, HEADER_SIZE))
+    finally:
+        file.close()
+    return isinstance(found, Fault) or found.checksum == witness.tail_checksum
 
 
 def generation_of(files: Files) -> int | None:

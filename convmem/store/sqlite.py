@@ -24,6 +24,8 @@ from convmem.files import boot_id, private_files
 from convmem.store.log import Position
 from convmem.store.recovery import Witness
 
+# What a read of a damaged file raises; a text that is no UTF-8 comes as Python's own error.
+DAMAGE = (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError)
 CACHE_KIB, BUILD_CACHE_KIB = 8 * 1024, 32 * 1024
 WAIT_MS = 2_000
 # Raised when the meaning of a table changes without its CREATE statement.
@@ -31,11 +33,13 @@ FORMAT = 1
 STATE = """
 CREATE TABLE store_state (
     only INTEGER PRIMARY KEY CHECK (only = 1),
-    shape TEXT NOT NULL,
+    shape TEXT NOT NULL, schema TEXT NOT NULL,
     generation INTEGER NOT NULL,
     tail_offset INTEGER NOT NULL, tail_sequence INTEGER NOT NULL,
     end_offset INTEGER NOT NULL, next_sequence INTEGER NOT NULL,
+    tail_checksum INTEGER NOT NULL,
     last_id TEXT NOT NULL,
+    store_id TEXT NOT NULL,
     boot TEXT NOT NULL,
     clean INTEGER NOT NULL,
     damage_offset INTEGER
@@ -49,7 +53,9 @@ class State(NamedTuple):
     generation: int
     tail: Position
     end: Position
+    tail_checksum: int
     last_id: str
+    store_id: str
     boot: str
     is_clean: bool
     damage_offset: int | None
@@ -57,10 +63,10 @@ class State(NamedTuple):
     @property
     def witness(self) -> Witness:
         """The same, as recovery asks for it."""
-        return Witness(self.generation, self.tail, self.end)
+        return Witness(self.generation, self.tail, self.end, self.tail_checksum)
 
 
-FRESH = State(1, Position(0, 1), Position(0, 1), "", "", True, None)
+FRESH = State(1, Position(0, 1), Position(0, 1), 0, "", "", "", True, None)
 
 
 @dataclass
@@ -112,6 +118,17 @@ def connect_to_read(path: Path | str) -> apsw.Connection:
     return connection
 
 
+def connect_to_still(path: Path) -> apsw.Connection:
+    """Open a file that nobody writes, and that has no WAL, as if on a medium that cannot change: no lock is taken and
+    no other file is made. Whoever reads must look afterwards whether it stayed as it was.
+    """
+    connection = apsw.Connection(
+        f"{path.absolute().as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    )
+    _configure(connection)
+    return connection
+
+
 def _configure(connection: apsw.Connection) -> None:
     # A misspelt column in double quotes must be an error, not a string (sqlite.org/quirks.html).
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
@@ -131,11 +148,21 @@ def read_state(connection: apsw.Connection, expected_shape: str) -> State | None
     found = connection.execute("SELECT shape FROM store_state").fetchone()
     if found is None or found[0] != expected_shape:
         return None
+    if connection.execute("SELECT schema FROM store_state").fetchone() != (_schema(connection),):
+        return None
     row: Any = connection.execute(
-        "SELECT generation, tail_offset, tail_sequence, end_offset, next_sequence, last_id, boot, clean, damage_offset"
-        " FROM store_state"
+        "SELECT generation, tail_offset, tail_sequence, end_offset, next_sequence, tail_checksum, last_id, store_id,"
+        " boot, clean, damage_offset FROM store_state"
     ).fetchone()
-    return State(row[0], Position(row[1], row[2]), Position(row[3], row[4]), row[5], row[6], bool(row[7]), row[8])
+    generation, *positions, tail_checksum, last_id, store_id, boot, is_clean, damage_offset = row
+    tail, end = Position(*positions[:2]), Position(*positions[2:])
+    return State(generation, tail, end, tail_checksum, last_id, store_id, boot, bool(is_clean), damage_offset)
+
+
+def _schema(connection: apsw.Connection) -> str:
+    """A hash of the tables as SQLite has them: what is not as it was made cannot be trusted, whatever else it says."""
+    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name").fetchall()
+    return hashlib.sha256(repr(rows).encode()).hexdigest()[:32]
 
 
 class Index:
@@ -167,8 +194,8 @@ class Index:
         for domain in self._domains:
             self.connection.execute(domain.create)
         self.connection.execute(
-            "INSERT INTO store_state VALUES (1, ?, ?, 0, 1, 0, 1, '', ?, 0, NULL)",
-            (self._shape, generation, self._boot),
+            "INSERT INTO store_state VALUES (1, ?, ?, ?, 0, 1, 0, 1, 0, '', '', ?, 0, NULL)",
+            (self._shape, _schema(self.connection), generation, self._boot),
         )
         self.state = FRESH._replace(generation=generation, boot=self._boot, is_clean=False)
 
@@ -188,17 +215,28 @@ class Index:
             if self.connection.in_transaction:
                 self.rollback()
 
-    def move(self, tail: Position, end: Position, last_id: str) -> None:
+    def move(
+        self, tail: Position, end: Position, last_id: str, *, tail_checksum: int = 0, store_id: str | None = None
+    ) -> None:
         """Inside a transaction: say how far it will have come, and that it is in use under this boot.
 
         The mark of the start may not have fitted on a full disk; this one is written with the first rows that do.
         """
+        store_id = self.state.store_id if store_id is None else store_id
         self.connection.execute(
-            "UPDATE store_state SET tail_offset = ?, tail_sequence = ?, end_offset = ?, next_sequence = ?, last_id = ?,"
-            " clean = 0, boot = ?",
-            (*tail, *end, last_id, self._boot),
+            "UPDATE store_state SET tail_offset = ?, tail_sequence = ?, end_offset = ?, next_sequence = ?,"
+            " tail_checksum = ?, last_id = ?, store_id = ?, clean = 0, boot = ?",
+            (*tail, *end, tail_checksum, last_id, store_id, self._boot),
         )
-        self.state = self.state._replace(tail=tail, end=end, last_id=last_id, is_clean=False, boot=self._boot)
+        self.state = self.state._replace(
+            tail=tail,
+            end=end,
+            tail_checksum=tail_checksum,
+            last_id=last_id,
+            store_id=store_id,
+            is_clean=False,
+            boot=self._boot,
+        )
 
     def commit(self) -> None:
         """Make the batch visible to readers."""

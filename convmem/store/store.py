@@ -13,6 +13,7 @@ Nothing here knows asyncio; one thread at a time may be inside.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import apsw
@@ -23,12 +24,18 @@ from convmem.errors import Busy, CallerError, RetryError, Stopping, StorageFull,
 from convmem.files import NO_SPACE
 from convmem.limits import BUSY_RETRY_MS, CHECKPOINT_PAGES_BUSY, STORAGE_FULL_RETRY_MS
 from convmem.store.codec import Codec, Entry
+from convmem.store.frame import checksum_of
 from convmem.store.log import Log, Position
-from convmem.store.sqlite import Index
+from convmem.store.sqlite import DAMAGE, Index
 
 REPLAY_ENTRIES = 5_000
 
 Report = Callable[[int, int], None]
+
+
+def identity(payload: bytes) -> str:
+    """The identity of a store whose log began with this batch; later generations carry it along."""
+    return sha256(payload).hexdigest()[:32]
 
 
 class Ticket(NamedTuple):
@@ -76,7 +83,7 @@ class Store:
     @property
     def index_is_damaged(self) -> bool:
         """True if the store stopped because SQLite found its file damaged: it must be folded again."""
-        return isinstance(self._failed, apsw.CorruptError | apsw.NotADBError)
+        return isinstance(self._failed, DAMAGE)
 
     def facts(self) -> Facts:
         """Return where the store stands."""
@@ -135,18 +142,23 @@ class Store:
 
     def _fold(self, offset: int, entries_max: int) -> int:
         """Apply whole frames from `offset` until `entries_max` entries are done; inside the caller's transaction."""
-        tail, end, last_id, folded = self._index.state.tail, self._index.state.end, self._index.state.last_id, 0
+        state, folded = self._index.state, 0
+        tail, end, checksum, last_id, store_id = state.tail, state.end, 0, state.last_id, state.store_id
         for frame in self._log.frames(offset):
             for place, events in self._codec.decode(frame):
                 last_id = max(last_id, self._apply(events, place))
                 folded += 1
             if frame.header.is_end_of_state:
-                last_id = max(last_id, self._codec.decode_through(frame).last_id)
+                through = self._codec.decode_through(frame)
+                last_id, store_id = max(last_id, through.last_id), through.store_id
+            elif frame.offset == 0:
+                store_id = identity(frame.payload)
             tail, end = Position(frame.offset, frame.header.sequence), frame.end
+            checksum = frame.header.checksum
             if folded >= entries_max:
                 break
-        assert end != self._index.state.end, "the index does not stand at a frame of its log"
-        self._index.move(tail, end, last_id)
+        assert end != state.end, "the index does not stand at a frame of its log"
+        self._index.move(tail, end, last_id, tail_checksum=checksum, store_id=store_id)
         return folded
 
     def commit(self, tickets: Sequence[Ticket]) -> list[Any]:
@@ -182,10 +194,13 @@ class Store:
                 if events:
                     entries.append((place.at_ms, origins.setdefault(origin, len(origins)), events))
                     last_id = max(last_id, made_id)
-            payload = self._codec.encode(list(origins), entries) if entries else b""
+            frame = b""
             if entries:
-                end = Position(before.offset + self._log.size_of(payload), before.next_sequence + len(entries))
-                self._index.move(before, end, last_id)
+                payload = self._codec.encode(list(origins), entries)
+                frame = self._log.encoded(payload, len(entries))
+                end = Position(before.offset + len(frame), before.next_sequence + len(entries))
+                store_id = self._index.state.store_id if before.offset else identity(payload)
+                self._index.move(before, end, last_id, tail_checksum=checksum_of(frame), store_id=store_id)
         except apsw.BusyError as error:
             self._index.rollback()
             raise Busy("another program has locked the index", retry_after_ms=BUSY_RETRY_MS) from error
@@ -195,7 +210,7 @@ class Store:
         if not entries:
             self._index.rollback()
             return outcomes
-        self._write(before, payload, len(entries))
+        self._write(before, frame, len(entries))
         self._show(before)
         return outcomes
 
@@ -224,10 +239,10 @@ class Store:
                 made_id = max(made_id, made(event))
         return made_id
 
-    def _write(self, before: Position, payload: bytes, entry_count: int) -> None:
+    def _write(self, before: Position, frame: bytes, entry_count: int) -> None:
         """Append and sync one frame; on a full disk put everything back as it was."""
         try:
-            self._log.append(payload, entry_count)
+            self._log.write(frame, entry_count)
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise

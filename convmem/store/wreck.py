@@ -46,6 +46,15 @@ class Wreck:
             sizes[found.header.generation] += found.header.frame_size
         return sizes.most_common(1)[0][0] if sizes else None
 
+    def header(self, offset: int) -> Header | None:
+        """The header at an offset, whatever its payload is like; None if there is none that is whole."""
+        found = Reader(self._file, end=self.size).header(offset) if offset < self.size else None
+        return found if isinstance(found, Header) else None
+
+    def has_frame(self, offset: int) -> bool:
+        """True if a whole frame, of whatever place or generation, begins at an offset or anywhere behind it."""
+        return next(self._frames(offset, self.size, lambda header: True), None) is not None
+
     def pieces(self, generation: int, start: int, end: int, least: int) -> Iterator[Frame | Gap]:
         """Yield what lies between two byte offsets, in order. Frames are whole, of this generation, and none stands
         before sequence `least` or behind a greater one; a state opens the log, if anything does.

@@ -11,7 +11,7 @@ import msgspec
 from convmem import strict_json
 from convmem.errors import Invalid
 
-FORMAT, VERSION = "convmem-jsonl", 1
+MANIFEST, FORMAT, VERSION = "manifest", "convmem-jsonl", 1
 KNOWN = {"type", "format", "version", "exported_at", "records"}
 
 
@@ -20,7 +20,7 @@ def manifest(*, records: int, at_ms: int) -> bytes:
     exported_at = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
     return msgspec.json.encode(
         {
-            "type": "manifest",
+            "type": MANIFEST,
             "format": FORMAT,
             "version": VERSION,
             "exported_at": exported_at.replace("+00:00", "Z"),
@@ -35,8 +35,8 @@ def records_promised(data: bytes) -> int | None:
         found = strict_json.parse(data)
     except strict_json.MalformedJSON as error:
         raise _refused(f"it is not JSON: {error}", "type") from None
-    if not isinstance(found, dict) or found.get("type") != "manifest" or found.get("format") != FORMAT:
-        raise _refused(f'a file of records begins with {{"type": "manifest", "format": "{FORMAT}", …}}', "type")
+    if not isinstance(found, dict) or found.get("type") != MANIFEST or found.get("format") != FORMAT:
+        raise _refused(f'a file of records begins with {{"type": "{MANIFEST}", "format": "{FORMAT}", …}}', "type")
     version = found.get("version")
     if isinstance(version, bool) or not isinstance(version, int):
         raise _refused("version must be an integer", "version")

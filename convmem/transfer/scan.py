@@ -18,7 +18,7 @@ from convmem.errors import CallerError, Conflict, Invalid
 from convmem.files import File
 from convmem.limits import IMPORT_BYTES_MAX, IMPORT_RECORDS_MAX
 from convmem.transfer.lines import Line, lines
-from convmem.transfer.manifest import records_promised
+from convmem.transfer.manifest import MANIFEST, records_promised
 
 SCRATCH = """
 CREATE TABLE record (
@@ -115,6 +115,8 @@ def _named(data: bytes, types: Mapping[str, RecordType]) -> Named:
     if not isinstance(value, dict):
         raise Invalid("a record is an object")
     tag = value.get("type")
+    if tag == MANIFEST:
+        raise Invalid("a second manifest: these are two files in one, import each by itself", field="type")
     if not isinstance(tag, str) or tag not in types:
         raise Invalid(f"type must be one of {', '.join(types)}", field="type")
     return types[tag].check(value)

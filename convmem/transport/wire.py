@@ -2,28 +2,31 @@
 
 uvicorn's fast parser collects headers without end before the application sees anything. Here it is stopped at
 HEADERS_BYTES_MAX (and one read) with 431. What it lets through is measured again, exactly, by the guard.
+
+What is refused here is answered like any other refusal, and the connection ends: where the next request would begin is
+not known any more.
 """
 
 import re
 
+import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from convmem.limits import HEADERS_BYTES_MAX
 
-TOO_LARGE = (
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
-    b"content-type: text/plain; charset=utf-8\r\ncontent-length: 26\r\nconnection: close\r\n\r\n"
-    b"The headers are too large."
-)
+
+def _answer(status: str, sentence: str) -> bytes:
+    """A whole answer with the body that all errors have."""
+    body = msgspec.json.encode({"error": {"code": "VALIDATION_ERROR", "message": sentence, "retryable": False}})
+    head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close"
+    return head.encode() + b"\r\n\r\n" + body
 
 
+TOO_LARGE = _answer("431 Request Header Fields Too Large", f"the headers are larger than {HEADERS_BYTES_MAX} bytes")
+MALFORMED = _answer("400 Bad Request", "this is no request of HTTP/1.1, or its body is not as its headers say")
 # A request to a proxy names a host in its target, and that host would have to win over Host (RFC 9112 section 3.2.2).
 # We are no proxy: such a target is refused, so that the host that is checked is the host that was meant.
-FOREIGN_TARGET = (
-    b"HTTP/1.1 400 Bad Request\r\n"
-    b"content-type: text/plain; charset=utf-8\r\ncontent-length: 37\r\nconnection: close\r\n\r\n"
-    b"The request target must begin with /."
-)
+FOREIGN_TARGET = _answer("400 Bad Request", "the request target must begin with /")
 UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 
 
@@ -49,6 +52,13 @@ class HeadBoundProtocol(HttpToolsProtocol):
             super().on_headers_complete()
         elif not self.transport.is_closing():
             self.transport.write(FOREIGN_TARGET)
+            self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what the parser cannot read. Into an answer that has begun nothing is put: it is seen to break off."""
+        if not self.transport.is_closing():
+            if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+                self.transport.write(MALFORMED)
             self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from convmem import exchange
 from convmem.catalog import Catalog
 from convmem.clock import SystemClock
 from convmem.daemon import domains
@@ -197,3 +198,12 @@ async def test_reading_changes_no_byte_of_any_file(tmp_path: Path) -> None:
 def files_of(directory: Path) -> dict[str, bytes]:
     """Every file by name, but for SQLite's -shm, which is memory for its locks."""
     return {path.name: path.read_bytes() for path in directory.iterdir() if not path.name.endswith("-shm")}
+
+
+async def test_an_export_writes_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        await asyncio.gather(*(write(store, "何 " * 500) for _ in range(200)))
+        before, io = files_of(tmp_path), store.engine.health()["io"]
+        pieces = [piece async for piece in exchange.export(store.engine)]
+        assert sum(piece.count(b"\n") for piece in pieces) == 201
+        assert (files_of(tmp_path), store.engine.health()["io"]) == (before, io)

@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "clock": set(),
     "text": set(),
     "files": set(),
+    "stopping": {"errors"},
     "strict_json": {"limits"},
     "inputs": {"errors", "limits", "strict_json"},
     "domain": {"errors", "limits", "inputs"},
@@ -42,9 +43,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine": {"errors", "limits", "clock", "files", "domain", "store", "transfer", "holding"},
     "daemon": {
         *("errors", "limits", "clock", "text", "files", "strict_json", "domain", "store", "messages", "catalog"),
-        *("transfer", "transport", "config", "addresses", "holding", "engine"),
+        *("transfer", "transport", "config", "addresses", "holding", "engine", "stopping"),
     },
-    "cli": {"daemon", "config", "errors", "files", "store"},
+    "cli": {"daemon", "config", "errors", "files", "stopping", "store"},
     "__main__": {"cli"},
 }
 # A part that stands in several files.

@@ -105,7 +105,7 @@ async def test_a_backup_and_its_proof_answer_facts(data_dir: Path, to: Path) -> 
         size = (data_dir / "convmem.log").stat().st_size
         assert (made["dest"], made["generation"], made["sequence"]) == (str(to), "1", "2")
         assert made["log_bytes"] == made["copied_bytes"] == size
-        assert made["parts"] == [{"name": "convmem.log", "bytes": size}]
+        assert made["parts"] == [{"name": "convmem.log", "file": "log-1", "bytes": size}]
         proven = await verify(engine, to)
         assert proven["live"] == 2
         assert proven["state_hash"] == made["state_hash"]

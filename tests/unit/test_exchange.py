@@ -15,7 +15,7 @@ from convmem.clock import SystemClock
 from convmem.daemon import domains
 from convmem.domain import Origin
 from convmem.engine import Engine
-from convmem.errors import Busy, CallerError, Conflict, DiskFault, Invalid, Stopping, StorageFull
+from convmem.errors import Busy, CallerError, Conflict, DiskFault, Invalid, Stopping, StorageFull, StoreFailed
 from convmem.files import RealFile, RealFiles, regular
 from convmem.transfer import scan as scan_module
 from convmem.transfer.intake import Intake
@@ -311,3 +311,22 @@ async def test_one_bad_line_anywhere_is_named(store: Store):
             await store.bring(written(spoiled))
         assert refused.value.details["line"] == place + 2
     assert records_of(await store.export()) == []
+
+
+async def test_an_index_that_cannot_be_read_ends_an_export_as_damage_and_the_next_start_heals_it(tmp_path: Path):
+    async with running(tmp_path / "data") as store:
+        for number in range(3):
+            await store.say(f"text {number}")
+    path = tmp_path / "data" / "index-1.db"
+    path.write_bytes(path.read_bytes().replace(b"text 1", b"text \xff"))
+
+    async def export() -> None:
+        async with running(tmp_path / "data") as store:
+            with pytest.raises(StoreFailed):
+                await store.export()
+
+    with pytest.raises(ExceptionGroup) as failed:
+        await export()
+    assert failed.group_contains(StoreFailed)
+    async with running(tmp_path / "data") as store:
+        assert len(records_of(await store.export())) == 3

@@ -1,5 +1,6 @@
 """files: the door to the disk, on a real disk: private, positioned, counted, locked."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -180,6 +181,28 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path: Path):
         fail()
     assert target.read_text() == "precious"
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_the_part_of_a_killed_process_is_swept_and_that_of_a_living_one_stays(tmp_path: Path):
+    dead, living, other = (tmp_path / f".convmem-{name}.part" for name in ("999999999", "1", "x"))
+    dead.write_text("half")
+    living.write_text("half")
+    os.mkfifo(other)
+    with open(living, "rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with files.appearing(tmp_path / "a.txt") as write:
+            write(b"x")
+    assert not dead.exists()
+    assert living.read_text() == "half"
+    assert (tmp_path / "a.txt").read_bytes() == b"x"
+
+
+def test_a_link_where_the_part_would_be_is_not_followed(tmp_path: Path):
+    (tmp_path / "precious").write_text("years")
+    (tmp_path / f".convmem-{os.getpid()}.part").symlink_to("precious")
+    with pytest.raises(OSError, match="symbolic"), files.appearing(tmp_path / "a.txt"):
+        pass
+    assert (tmp_path / "precious").read_text() == "years"
 
 
 def test_a_link_stays_a_link_and_a_device_a_device(tmp_path: Path):

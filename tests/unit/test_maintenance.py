@@ -10,7 +10,7 @@ import pytest
 from convmem.clock import SystemClock
 from convmem.domain import Waste
 from convmem.engine import Engine
-from convmem.errors import Busy, Stopping, StorageFull, StoreFailed
+from convmem.errors import Busy, DiskFault, LogCorrupt, Stopping, StorageFull, StoreFailed
 from convmem.files import RealFile, RealFiles
 from convmem.store.shelf import index_name
 from tests.support.daemons import complaints
@@ -250,8 +250,9 @@ async def test_a_damaged_log_is_not_rewritten_and_health_says_so(tmp_path: Path)
         data[500] ^= 1
         with path.open("r+b") as file:
             file.write(data)
-        with pytest.raises(StoreFailed):
+        with pytest.raises(LogCorrupt) as refused:
             await access.rebuild()
+        assert refused.value.details["offset"] <= 500
         await until(lambda: engine.status() == "degraded")
         assert any("damaged" in reason for reason in engine.reasons())
         assert path.read_bytes() == bytes(data)
@@ -459,3 +460,31 @@ async def test_an_index_of_an_older_generation_that_was_left_is_removed_by_the_n
         assert (await engine.access(ORIGIN).rebuild())["rebuilt"] is True
         assert (await engine.access(ORIGIN).rebuild())["rebuilt"] is False
     assert names(tmp_path) == ["convmem.log", "index-2.db"]
+
+
+async def test_a_row_that_is_wrong_and_breaks_no_rule_is_found_where_there_is_nothing_else_to_do(
+    tmp_path: Path,
+) -> None:
+    kept = await fill(tmp_path, struck=0)
+    path = tmp_path / "index-1.db"
+    path.write_bytes(path.read_bytes().replace(b"note 007 ", b"NOTE 007 "))
+    async with running(tmp_path) as engine:
+        access = engine.access(ORIGIN)
+        assert await access.read(notes) != kept
+        assert (await access.rebuild())["rebuilt"] is True
+        assert await access.read(notes) == kept
+        assert (await access.rebuild())["rebuilt"] is False
+
+
+async def test_a_data_directory_that_was_moved_away_fails_the_call_and_not_the_engine(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    await fill(tmp_path / "data", struck=0)
+    async with running(tmp_path / "data") as engine:
+        await engine.ready()
+        (tmp_path / "data").rename(tmp_path / "moved")
+        for ask in (engine.access(ORIGIN).rebuild(), engine.access(ORIGIN).read(notes)):
+            with pytest.raises(DiskFault):
+                await ask
+        engine.scrub.renew()
+        await until(lambda: engine.status() == "degraded")
+        (tmp_path / "moved").rename(tmp_path / "data")

@@ -88,3 +88,13 @@ def test_numbers_keep_their_kind_and_value():
 
 def test_escapes_pairs_and_nul_are_text():
     assert strict_json.parse(b'"a\\u0000b\\ud83d\\udfe1\\u2028"') == "a\x00b🟡\u2028"
+
+
+@pytest.mark.parametrize(
+    ("text", "place"), [(b'{"a": x}', "at column 7"), (b'{\n"a": x}', "at line 2 column 6"), (b"{}\n]", "at line 2")]
+)
+def test_a_reason_names_a_line_only_where_there_are_several(text: bytes, place: str):
+    with pytest.raises(strict_json.MalformedJSON) as refused:
+        strict_json.parse(text)
+    assert place in str(refused.value)
+    assert ("line" in str(refused.value)) is ("line" in place)

@@ -36,7 +36,7 @@ def test_people_read_one_fact_a_line(written: Written, tmp_path: Path, capsys: p
     assert run(["backup", "copy"], written.environment, tmp_path) == 0
     lines = dict(line.split("\t") for line in capsys.readouterr().out.splitlines())
     assert lines["sequence"] == str(len(MESSAGES))
-    assert lines["convmem.log"] == f"{lines['log_bytes']} bytes"
+    assert lines["convmem.log"] == f"{lines['log_bytes']} bytes in log-1"
 
 
 def test_where_nobody_holds_the_store_the_verb_opens_it(backed_up: Path, tmp_path: Path):

@@ -94,3 +94,29 @@ def test_without_a_store_there_is_nothing_to_export_and_none_is_made(
     assert run(["export", "a.jsonl", "--data-dir", str(tmp_path / "none")], {}, tmp_path) == 1
     assert list(tmp_path.iterdir()) == []
     assert "there is no store" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+@pytest.mark.parametrize(
+    ("stdout", "reason"), [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")]
+)
+def test_a_stdout_that_takes_nothing_is_a_failure_in_one_line(
+    written: Written, tmp_path: Path, is_held: bool, stdout: str, reason: str
+):
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    place = written.data_dir if is_held else damaged_copy(written.data_dir, tmp_path / "copy")
+    if not is_held:
+        (place / "convmem.log").write_bytes((written.data_dir / "convmem.log").read_bytes())
+    shell = f"exec {sys.executable} -m convmem export - --data-dir {place} {stdout}"
+    done = subprocess.run(["sh", "-c", shell], cwd=REPOSITORY, env={}, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (1, f"convmem: the result cannot be written ({reason})\n")
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "b/a.jsonl"])
+def test_the_part_of_a_killed_export_is_swept_by_the_next(written: Written, tmp_path: Path, name: str):
+    (tmp_path / "b").mkdir()
+    part = (tmp_path / name).with_name(".convmem-7.part")
+    part.write_text("half")
+    assert run(["export", name], written.environment, tmp_path) == 0
+    assert not part.exists()

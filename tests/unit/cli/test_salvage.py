@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import apsw
 import pytest
 
 from convmem.cli import run, salvage
@@ -29,7 +30,8 @@ def test_everything_saved_is_0_and_a_sentence(wreck: Wreck, tmp_path: Path, caps
     assert run(["salvage", "--to", "to", "--data-dir", str(wreck.directory)], {}, tmp_path) == 0
     shown = capsys.readouterr()
     assert shown.out == (
-        f"saved 6 records into {tmp_path / 'to'}, from the index and 0 frames of the log\nnothing is known to be lost\n"
+        f"saved 6 records into {tmp_path / 'to'}, from the index and 13 frames of the log\n"
+        "nothing is known to be lost\n"
     )
     assert shown.err == ""
     assert wreck.image() == before
@@ -70,23 +72,28 @@ def test_every_kind_of_loss_has_its_sentence(tmp_path: Path):
         "records": 1,
         "is_whole": False,
         "violations": ["the index: wrong"],
+        "torn": {"offset": 20, "size": 4, "reason": "the header is damaged"},
         "gaps_count": 5,
         "missing_count": 3,
         "left_out_count": 1,
+        "disagreements_count": 1,
         "gaps": [
             {"offset": 1, "size": 2, "reason": "damaged", "in_index": True},
             {"offset": 7, "size": 2, "reason": "damaged", "in_index": False},
         ],
         "missing": [{"first": "1", "last": "1"}, {"first": "3", "last": "4"}, {"first": "9", "last": None}],
         "left_out": [{"sequence": "5", "reason": "no"}],
+        "disagreements": [{"sequence": "6"}],
     }
     assert list(salvage.report(facts, tmp_path)) == [
         "log, bytes 1 to 3: damaged (the index still had it)",
         "log, bytes 7 to 9: damaged",
+        "log, bytes 20 to 24: a torn end (the header is damaged), which nobody was told of",
         "missing: entry 1",
         "missing: entries 3 to 4",
         "missing: entry 9 and all behind it",
         "left out: entry 5: no",
+        "the index says something else of entry 6 than what was saved",
         "gaps: 3 more",
         "the index: wrong",
         f"saved 1 records into {tmp_path}, from the index and 3 frames of the log",
@@ -117,3 +124,31 @@ def test_what_a_newer_program_wrote_is_12(wreck: Wreck, tmp_path: Path, capsys: 
     wreck.log.write_bytes(data)
     assert run(["salvage", "--to", "to", "--data-dir", str(wreck.directory)], {}, tmp_path) == 12
     assert "LOG_TOO_NEW" in capsys.readouterr().err
+
+
+def test_where_log_and_index_disagree_that_is_said_and_is_3(
+    wreck: Wreck, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    connection = apsw.Connection(str(wreck.directory / "index-1.db"))
+    connection.execute("UPDATE messages_message SET content = upper(content) WHERE sequence = 1")
+    connection.close()
+    assert run(["salvage", "--to", str(tmp_path / "to"), "--data-dir", str(wreck.directory)], {}, tmp_path) == 3
+    shown = capsys.readouterr().out.split("\n")
+    assert shown[0] == "the index says something else of entry 1 than what was saved"
+    assert shown[-2] == "log and index disagree: what the log says was saved"
+
+
+def test_a_torn_end_is_said_and_is_no_loss(wreck: Wreck, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    wreck.log.write_bytes(wreck.log.read_bytes() + bytes(60))
+    assert run(["salvage", "--to", str(tmp_path / "to"), "--data-dir", str(wreck.directory)], {}, tmp_path) == 0
+    assert ": a torn end (the header is damaged)" in capsys.readouterr().out
+
+
+def test_a_store_that_cannot_be_read_is_15_and_is_named(
+    wreck: Wreck, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    wreck.log.unlink()
+    wreck.log.symlink_to(wreck.log)
+    assert run(["salvage", "--to", str(tmp_path / "to"), "--data-dir", str(wreck.directory)], {}, tmp_path) == 15
+    assert str(wreck.log) in capsys.readouterr().err
+    assert not (tmp_path / "to").exists()

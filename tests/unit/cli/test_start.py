@@ -66,3 +66,27 @@ def test_a_variable_that_only_looks_like_a_setting_is_found():
         "MY_CONVMEM_X": "x",
     }
     assert start.unknown_variables(environment) == ["CONVMEM_HTTP_TOKN"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["backup", ""],
+        ["backup", "verify", ""],
+        ["restore", ""],
+        ["export", ""],
+        ["import", ""],
+        ["import", "a.jsonl", ""],
+        ["serve", "--backup-to", ""],
+        ["sessions", "--data-dir", ""],
+    ],
+    ids=" ".join,
+)
+def test_an_empty_path_is_wrong_usage_and_nothing_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+):
+    if "--data-dir" not in arguments:
+        arguments = [*arguments, "--data-dir", str(tmp_path / "data")]
+    assert run(arguments, {}, tmp_path) == 2
+    assert "must not be empty" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

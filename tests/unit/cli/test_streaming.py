@@ -253,3 +253,30 @@ def test_an_upload_whose_answer_is_no_object_has_failed():
         upload(Place(url=server.url), "/import", [], 0, silent)
     with scripted(b"") as server, pytest.raises(CallFailed, match="no answer from"):
         upload(Place(url=server.url), "/import", [], 0, silent)
+
+
+def interrupt(done: float, total: float, sentence: str) -> None:
+    raise KeyboardInterrupt
+
+
+def test_whoever_leaves_the_daemon_to_its_work_is_told_that_it_goes_on(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(KeyboardInterrupt):
+        ask(place, "steps", {}, interrupt)
+    assert capsys.readouterr().err == "convmem: the daemon goes on with it\n"
+
+
+@pytest.mark.parametrize(
+    ("at", "sentence"), [("sending", " if it has all of the file"), ("waiting for the answer", "")]
+)
+def test_whoever_leaves_an_upload_is_told_what_becomes_of_it(
+    place: Place, capsys: pytest.CaptureFixture[str], at: str, sentence: str
+):
+    def leave(done: float, total: float, told: str) -> None:
+        if told == at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        upload(place, "/import", iter([b"{}\n"]), 3, leave)
+    assert capsys.readouterr().err == f"convmem: the daemon goes on with it{sentence}\n"

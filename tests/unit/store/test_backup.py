@@ -177,6 +177,30 @@ def test_another_store_of_the_same_generation_is_refused_and_the_backup_stays() 
     prove(target)
 
 
+def test_another_store_is_refused_also_when_it_has_compacted_past_the_backup() -> None:
+    target = FaultyFiles()
+    back_up(filled("a", "b"), target)
+    before = files_of(target)
+    other = filled(*(f"other {number}" for number in range(9)))
+    other.commit(Strike(1))
+    other.compact()
+    with pytest.raises(BackupRefused, match="of another store"):
+        back_up(other, target)
+    assert files_of(target) == before
+    assert prove(target).live == 2
+
+
+def test_the_same_store_is_known_behind_any_number_of_compactions() -> None:
+    target, opened = FaultyFiles(), filled("a", "b")
+    made, _ = back_up(opened, target)
+    for number in range(3):
+        opened.commit(Add((f"later {number}",)))
+        opened.compact()
+        again, _ = back_up(opened, target)
+        assert again.store_id == made.store_id
+    assert len(made.store_id) == 32
+
+
 @pytest.mark.parametrize("is_compacted", [False, True])
 def test_an_older_history_is_refused(is_compacted: bool) -> None:
     """As after the restore of an older backup: what is there is newer, and may be the only copy of it."""

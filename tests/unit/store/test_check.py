@@ -1,19 +1,22 @@
 """store/check.py: what the walk over all invariants notices. A surgeon damages the store on purpose."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from zlib import crc32
 
 import apsw
 import pytest
 
 from convmem.domain import Event, Place
+from convmem.errors import LogCorrupt, LogTooNew
 from convmem.store import check
 from convmem.store.codec import Codec
 from convmem.store.log import NAME, Log, Position
+from convmem.store.sqlite import DAMAGE
 from tests.support import stores
 from tests.support.faulty_files import FaultyFile, FaultyFiles
 from tests.support.manual_clock import ManualClock
-from tests.support.notebook import NOTEBOOK, Add, Added, Strike, Struck
+from tests.support.notebook import NOTEBOOK, Add, Added, Strike, Struck, struck
 from tests.support.stores import ORIGIN, Opened, open_store
 
 
@@ -203,3 +206,125 @@ def test_how_far_a_check_has_come_is_told_and_may_end_it() -> None:
     with pytest.raises(KeyboardInterrupt):
         check.check(opened.disk.files[NAME], opened.connection, [NOTEBOOK], opened.clock, tell)
     assert list(dict.fromkeys(told)) == ["reading the log", "folding the log", "comparing the index"]
+
+
+def behind(opened: Opened, data: bytes) -> check.Found:
+    """What is found once these bytes stand behind the end of the log."""
+    file = opened.disk.files[NAME]
+    file.written += data
+    return check.look(file, opened.connection, [opened.domain], opened.clock)
+
+
+def last_frame(opened: Opened) -> bytes:
+    tail = opened.connection.execute("SELECT tail_offset FROM store_state").fetchone()
+    assert tail is not None
+    return opened.log()[int(str(tail[0])) :]
+
+
+TORN = {
+    "zeros": lambda last: bytes(100),
+    "garbage": lambda last: b"\xffcvm" + b"strange" * 10,
+    "a few bytes": lambda last: last[:7],
+    "half a frame": lambda last: last[:-3],
+}
+REFUSED = {
+    "the last frame again": lambda last: last,
+    "a whole frame behind zeros": lambda last: bytes(30) + last,
+    "a whole frame behind garbage": lambda last: b"garbage" * 9 + last + b"more",
+    "a frame of a newer format": lambda last: newer(last),
+}
+
+
+def newer(data: bytes) -> bytes:
+    head = data[:4] + b"\x09" + data[5:36]
+    return head + crc32(head).to_bytes(4, "little") + data[40:]
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+@pytest.mark.parametrize("tail", TORN)
+def test_a_torn_end_is_no_fault_and_is_what_a_start_cuts_off(tail: str, is_compacted: bool) -> None:
+    opened = filled()
+    if is_compacted:
+        opened.compact()
+        opened.commit(Add(("afterwards",)))
+    end = opened.store.log.end.offset
+    found = behind(opened, TORN[tail](last_frame(opened)))
+    assert found.violations == []
+    assert found.torn is not None
+    assert found.torn.startswith(f"the log, from byte {end} to {len(opened.log())}: ")
+    alone = check.look(opened.disk.files[NAME], None, [opened.domain], opened.clock)
+    assert alone == found, "without an index a start says the same"
+    opened.store.close()
+    again = open_store(opened.disk, index={opened.store.log.generation: opened.shelf.image()})
+    assert again.report.bytes_cut == len(TORN[tail](last_frame(again)))
+
+
+@pytest.mark.parametrize("tail", REFUSED)
+def test_an_end_that_a_start_refuses_is_a_violation(tail: str) -> None:
+    opened = filled()
+    end = opened.store.log.end.offset
+    found = behind(opened, REFUSED[tail](last_frame(opened)))
+    assert found.torn is None
+    (sentence,) = found.violations
+    assert sentence.startswith(f"the log is damaged at byte {end}: ")
+    opened.store.close()
+    with pytest.raises((LogCorrupt, LogTooNew)):
+        open_store(opened.disk, index=opened.shelf.image())
+
+
+def test_frames_that_the_index_does_not_show_yet_are_no_fault() -> None:
+    opened, later = filled(), filled()
+    later.commit(Add(("more",)))
+    later.commit(Strike(4))
+    more = later.log()[len(opened.log()) :]
+    assert later.log().startswith(opened.log())
+    assert behind(opened, more) == check.Found([])
+
+
+def test_frames_that_the_index_does_not_show_yet_must_be_foldable() -> None:
+    def broken(connection: apsw.Connection, event: Struck, place: Place) -> None:
+        assert event.sequence != 4, "only a live note was struck"
+        struck(connection, event, place)
+
+    opened, later = filled(), filled()
+    later.commit(Strike(4))
+    opened.domain = replace(NOTEBOOK, appliers={**NOTEBOOK.appliers, Struck: broken})
+    (sentence,) = behind(opened, later.log()[len(opened.log()) :]).violations
+    assert "only a live note was struck" in sentence
+
+
+@dataclass
+class Moving(FaultyFile):
+    """A file that becomes another when it has been asked for its size so often."""
+
+    becomes: bytes = b""
+    asked: int = 0
+
+    def size(self) -> int:
+        self.asked += 1
+        if self.asked == 2:
+            self.written = self.becomes
+        return super().size()
+
+
+@pytest.mark.parametrize("half", ["the rest comes", "it is taken back"])
+def test_a_frame_that_is_just_being_written_is_no_torn_end(half: str) -> None:
+    opened, later = filled(), filled()
+    later.commit(Add(("more",)))
+    becomes = later.log() if half == "the rest comes" else opened.log()
+    moving = Moving(opened.disk, written=later.log()[:-3], becomes=becomes)
+    assert check.look(moving, opened.connection, [opened.domain], opened.clock) == check.Found([])
+
+
+def test_an_index_that_stands_within_a_frame_is_named() -> None:
+    opened = filled()
+    end = opened.store.log.end.offset
+    opened.connection.execute("UPDATE store_state SET end_offset = end_offset - 1")
+    assert opened.check() == [f"the index stands at byte {end - 1} of the log, where no frame ends"]
+
+
+def test_a_text_that_is_no_utf_8_is_damage_of_the_index() -> None:
+    opened = filled()
+    opened.connection.execute("UPDATE notes_note SET note = CAST(x'ff41' AS TEXT) WHERE sequence = 7")
+    with pytest.raises(DAMAGE):
+        opened.check()

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from convmem.domain import Domain, Kept, Origin, Place
-from convmem.errors import Stopping, StorageFull, StoreFailed
+from convmem.errors import LogCorrupt, Stopping, StorageFull
 from convmem.store import compaction, generation
 from convmem.store.compaction import Outcome, cut_tails, live
 from convmem.store.log import NAME, Position
@@ -161,8 +161,10 @@ def test_a_damaged_log_is_not_rewritten(where: int) -> None:
     at = where % len(file.written)
     file.written = file.written[:at] + bytes([file.written[at] ^ 1]) + file.written[at + 1 :]
     damaged = file.written
-    with pytest.raises(StoreFailed):
+    with pytest.raises(LogCorrupt) as refused:
         opened.compact()
+    assert refused.value.details["file"] == NAME
+    assert refused.value.details["offset"] <= at
     assert opened.log() == damaged
     assert opened.disk.names() == [NAME]
     assert opened.shelf.generations() == [1]

@@ -63,9 +63,9 @@ def test_live_records_fill_frames_up_to_a_size_and_each_is_told(monkeypatch: pyt
 def test_the_state_ends_with_what_it_speaks_for_and_the_last_id_that_the_store_made() -> None:
     made = draft()
     made.keep(kept(2))
-    made.end_state(50, LAST)
+    made.end_state(50, LAST, "0123abcd")
     *_, last = made.log.frames()
-    assert Codec([NOTEBOOK]).decode_through(last) == Through(last_id=LAST)
+    assert Codec([NOTEBOOK]).decode_through(last) == Through(last_id=LAST, store_id="0123abcd")
     assert made.log.end.next_sequence == 51
 
 

@@ -1,15 +1,19 @@
 """store/index_copy: the copy is one state of an index that was whole, or there is none; the original is only read."""
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import apsw
+import msgspec
 import pytest
 
+from convmem.domain import Kept
 from convmem.files import RealFile, RealFiles
 from convmem.messages import DOMAIN
 from convmem.store import index_copy
-from convmem.store.shelf import SCRATCH
+from convmem.store.index_copy import COPY
 from tests.support.wrecks import SCRIPT, Step, Wreck
 
 pytestmark = pytest.mark.slow
@@ -132,9 +136,32 @@ def test_an_index_that_may_not_be_read_is_said_to_be_so(wreck: Wreck, target: Re
 
 
 def test_an_older_copy_is_no_part_of_a_new_one(wreck: Wreck, target: RealFiles):
-    target.path(SCRATCH).write_bytes(b"old")
-    target.path(f"{SCRATCH}-wal").write_bytes(b"old")
+    target.path(COPY).write_bytes(b"old")
+    target.path(f"{COPY}-wal").write_bytes(b"old")
     copied = index_copy.whole_copy(RealFiles(wreck.directory), target, 1, [DOMAIN])
     assert copied is not None
     copied[0].close()
-    assert not target.exists(f"{SCRATCH}-wal")
+    assert not target.exists(f"{COPY}-wal")
+
+
+@pytest.mark.parametrize("column", ["content", "session_id", "summary"])
+def test_an_index_with_a_text_that_is_no_utf_8_is_not_whole(wreck: Wreck, target: RealFiles, column: str):
+    connection = apsw.Connection(str(wreck.directory / "index-1.db"))
+    size = "content_bytes = 1" if column == "content" else "content_bytes = content_bytes"
+    connection.execute(f"UPDATE messages_message SET {column} = CAST(x'ff' AS TEXT), {size}")
+    connection.close()
+    assert index_copy.whole_copy(RealFiles(wreck.directory), target, 1, [DOMAIN]) is None
+
+
+def test_an_index_whose_records_no_log_could_hold_is_not_whole(wreck: Wreck, target: RealFiles):
+    """SQLite and the domain find nothing wrong with it."""
+
+    def strange(connection: apsw.Connection) -> Iterator[Kept]:
+        for kept in DOMAIN.live(connection):
+            yield kept._replace(event=msgspec.structs.replace(kept.event, role="stranger"))
+
+    files = RealFiles(wreck.directory)
+    assert index_copy.whole_copy(files, target, 1, [replace(DOMAIN, live=strange)]) is None
+    copied = index_copy.whole_copy(files, target, 1, [DOMAIN])
+    assert copied is not None
+    copied[0].close()

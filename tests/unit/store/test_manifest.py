@@ -11,6 +11,7 @@ from tests.support.faulty_files import FaultyFiles
 MADE = Manifest(
     created_at="2026-01-31T08:00:00.000Z",
     convmem="1.0",
+    store_id="0123abcd",
     generation=3,
     sequence=9,
     log_bytes=700,

@@ -256,3 +256,33 @@ def test_an_index_cannot_be_written_through_a_reader(tmp_path: Path) -> None:
     fill(tmp_path)
     with pytest.raises(apsw.ReadOnlyError):
         sqlite.connect_to_read(tmp_path / INDEX).execute("DELETE FROM notes_note")
+
+
+def test_an_index_of_another_log_is_made_anew_however_well_it_fits(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    for directory, word in ((ours, "ours"), (theirs, "others")):
+        directory.mkdir()
+        store, _ = start(directory)
+        store.commit([Ticket(Add((f"{word:10}",)), ORIGIN)])
+        store.close()
+    assert (ours / NAME).stat().st_size == (theirs / NAME).stat().st_size
+    (ours / INDEX).write_bytes((theirs / INDEX).read_bytes())
+    store, report = start(ours)
+    assert report.index == "of another log, made anew"
+    assert [note.strip() for _, note in read(ours)] == ["ours"]
+    store.close()
+
+
+@pytest.mark.parametrize("text", [b"tail_offset", b"note 7 ", b"notes_note"])
+def test_an_index_with_a_byte_that_is_no_utf8_does_not_keep_the_log_from_being_served(
+    tmp_path: Path, text: bytes
+) -> None:
+    fill(tmp_path)
+    path = tmp_path / INDEX
+    assert text in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(text, text[:-1] + b"\xff"))
+    store, report = start(tmp_path)
+    if text != b"note 7 ":  # a text of a row is not looked at by a start
+        assert report.index != "kept"
+        assert len(read(tmp_path)) == 40
+    store.close()

@@ -7,6 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from convmem.errors import DiskFault
 from convmem.store.readers import Readers
 from convmem.store.sqlite import connect, connect_to_read
 
@@ -176,6 +177,6 @@ async def test_an_index_that_is_gone_when_it_is_opened_is_looked_for_again(path:
 
 async def test_an_index_in_use_that_cannot_be_opened_is_an_error(path: Path) -> None:
     readers = Readers(lambda: connect_to_read(path.parent / "removed.db"))
-    with pytest.raises(apsw.CantOpenError):
+    with pytest.raises(DiskFault):
         await readers.read(count)
     readers.close()

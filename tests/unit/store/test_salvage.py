@@ -20,7 +20,7 @@ from convmem.store import log, salvage, sqlite
 from convmem.store.codec import Codec, Through
 from convmem.store.frame import encode
 from convmem.store.log import Log, Position
-from convmem.store.salvage import UNREADABLE, LeftOut, Missing, Salvaged
+from convmem.store.rescue import UNREADABLE, LeftOut, Missing, Salvaged
 from convmem.store.shelf import index_name
 from tests.support.notebook import NOTEBOOK, Added, AddedKept, Struck, notes
 from tests.support.stores import ORIGIN
@@ -39,10 +39,7 @@ def saved(wreck: Wreck, target: Path) -> Salvaged:
     found = salvaged(RealFiles(wreck.directory), target)
     assert wreck.image() == before
     assert checking.walk(RealFiles(target), [DOMAIN], SystemClock(), silent) == {"violations": [], "leftovers": []}
-    assert sorted(name for name in Wreck(target).image() if not name.endswith(("-wal", "-shm"))) == [
-        log.NAME,
-        index_name((found.generation or 0) + 1),
-    ]
+    assert sorted(Wreck(target).image()) == [log.NAME, index_name((found.generation or 0) + 1)]
     return found
 
 
@@ -78,7 +75,7 @@ def spot(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_whole_store_is_saved_whole_from_its_index(whole: Wreck, tmp_path: Path):
     found = saved(whole, tmp_path / "to")
-    assert (found.is_whole, found.used_index, found.frames, found.sequence) == (True, True, 0, len(SCRIPT))
+    assert (found.is_whole, found.used_index, found.frames, found.sequence) == (True, True, len(SCRIPT), len(SCRIPT))
     assert Wreck(tmp_path / "to").messages() == expected(whole.ids, [])[0]
 
 
@@ -224,7 +221,7 @@ def test_what_came_after_the_index_is_added_to_it(tmp_path: Path):
     found = saved(wreck, tmp_path / "to")
     contents, left_out = expected(wreck.ids, [9])
     assert Wreck(tmp_path / "to").messages() == contents
-    assert (found.frames, found.missing) == (len(SCRIPT) - 8, [Missing(9, 9)])
+    assert (found.frames, found.missing) == (len(SCRIPT) - 2, [Missing(9, 9)])
     assert [entry.sequence for entry in found.left_out] == left_out
     assert (len(found.in_index), len(found.gaps)) == (1, 1)
 
@@ -234,7 +231,8 @@ def test_what_the_index_has_seen_is_not_added_a_second_time(whole: Wreck, tmp_pa
     data, frame = whole.log.read_bytes(), whole.frames()[3]
     wreck.log.write_bytes(data + data[frame.offset : frame.end.offset])
     found = saved(wreck, tmp_path / "to")
-    assert (found.frames, found.left_out, [gap.offset for gap in found.gaps]) == (0, [], [len(data)])
+    assert (found.frames, found.left_out, [gap.offset for gap in found.gaps]) == (len(SCRIPT), [], [len(data)])
+    assert found.torn is None, "a whole frame is not torn"
     assert Wreck(tmp_path / "to").messages() == expected(whole.ids, [])[0]
 
 

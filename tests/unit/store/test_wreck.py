@@ -143,3 +143,16 @@ def test_another_refusal_of_the_disk_is_not_forgiven():
     file = Forgiving(Bytes(bytes(9_000), frozenset({1}), errno.EACCES))  # type: ignore[arg-type]
     with pytest.raises(OSError, match="made to fail"):
         file.read(0, 9_000)
+
+
+def test_a_header_is_had_if_it_is_whole_whatever_its_payload_is_like():
+    data = frame.encode(generation=1, sequence=1, entry_count=1, payload=b"payload")
+    wreck = Wreck(Bytes(b"strange" + data[:-1] + b"?"))  # type: ignore[arg-type]
+    headers = [wreck.header(offset) for offset in (0, 7, 20, len(data) + 6, len(data) + 7, 999)]
+    assert [header is not None for header in headers] == [False, True, False, False, False, False]
+
+
+def test_a_whole_frame_is_found_anywhere_behind_an_offset():
+    data = frame.encode(generation=3, sequence=9, entry_count=1, payload=b"payload")
+    wreck = Wreck(Bytes(b"strange" + data + data[:-1]))  # type: ignore[arg-type]
+    assert [wreck.has_frame(offset) for offset in (0, 7, 8, len(data) + 7)] == [True, True, False, False]

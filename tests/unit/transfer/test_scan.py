@@ -148,3 +148,14 @@ def test_it_tells_how_far_it_is_and_can_be_stopped(monkeypatch: pytest.MonkeyPat
 
     with pytest.raises(Stopping):
         scan(file(data), DOMAINS, apsw.Connection(":memory:"), stop)
+
+
+def test_two_files_in_one_are_refused_by_name():
+    refused = refusal(message(0), {"type": "manifest", "format": "convmem-jsonl", "version": 1}, message(1))
+    assert (refused.details["line"], refused.details["field"]) == (3, "type")
+    assert "a second manifest" in refused.message
+
+
+def test_a_line_of_a_file_is_refused_in_words_of_a_file():
+    assert refusal(message(0, extra=1)).message == "line 2: extra is not a field here"
+    assert refusal(b'{"type": x}').message.endswith("at column 10")

@@ -1,5 +1,6 @@
 """Tests of the bound on the head of a request, byte by byte through real sockets."""
 
+import json
 import socket
 from collections.abc import Iterator
 
@@ -25,6 +26,19 @@ def connection(port: int) -> Iterator[socket.socket]:
         yield connection
 
 
+def refused(answer: bytes) -> str:
+    """The sentence of an answer that is one whole error body."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"\r\ncontent-type: application/json\r\ncontent-length: %d\r\n" % len(body) in head
+    error = json.loads(body)["error"]
+    assert (error["code"], error["retryable"], set(error)) == (
+        "VALIDATION_ERROR",
+        False,
+        {"code", "message", "retryable"},
+    )
+    return str(error["message"])
+
+
 HEAD = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n"
 
 
@@ -48,7 +62,8 @@ def test_a_head_just_over_the_limit_is_answered(connection: socket.socket):
     connection.sendall(HEAD + b"x: " + b"y" * HEADERS_BYTES_MAX)
     answer = connection.makefile("rb").read()
     assert answer.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
-    assert answer.endswith(b"content-length: 26\r\nconnection: close\r\n\r\nThe headers are too large.")
+    assert b"\r\nconnection: close\r\n" in answer
+    assert refused(answer) == f"the headers are larger than {HEADERS_BYTES_MAX} bytes"
 
 
 def test_a_head_in_small_pieces_is_served(connection: socket.socket):
@@ -85,7 +100,32 @@ def test_what_is_no_http_is_answered(connection: socket.socket):
 @pytest.mark.parametrize("target", [b"http://evil.example/healthz", b"http://localhost/healthz", b"*", b"healthz"])
 def test_a_target_that_is_no_path_is_refused_whatever_the_host_header_says(connection: socket.socket, target: bytes):
     connection.sendall(b"GET " + target + b" HTTP/1.1\r\nhost: localhost\r\n\r\n")
-    assert status(connection).startswith(b"HTTP/1.1 400")
+    answer = connection.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    refused(answer)
+
+
+POST = b"POST /admin/echo HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        POST + b"transfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+        POST + b"content-length: -1\r\n\r\n{}",
+        POST + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{}",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    ],
+    ids=["chunk", "negative", "doubled", "tls"],
+)
+def test_what_cannot_be_read_is_refused_like_anything_else_and_the_connection_ends(
+    connection: socket.socket, request_: bytes
+):
+    connection.sendall(request_)
+    answer = connection.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert answer.count(b"HTTP/1.1") == 2  # the sentence names it too
+    assert "no request of HTTP/1.1" in refused(answer)
 
 
 def test_an_upgrade_that_is_not_taken_is_served_and_nothing_is_said(
