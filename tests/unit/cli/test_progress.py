@@ -4,7 +4,7 @@ import io
 import os
 import pty
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 import pytest
@@ -14,16 +14,21 @@ from convmem.cli import progress
 
 @contextmanager
 def terminal() -> Iterator[tuple[int, TextIO]]:
-    """The two ends of a terminal: what is shown on the stream can be read from the descriptor."""
+    """The two ends of a terminal: what is shown on the stream can be read from the descriptor once it is closed."""
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "w", encoding="utf-8") as stream:
         yield ours, stream
     os.close(ours)
 
 
-def shown_on(ours: int) -> str:
-    os.set_blocking(ours, False)
-    return os.read(ours, 1_000_000).decode()
+def shown_on(ours: int, stream: TextIO) -> str:
+    """All that was shown. A terminal hands on what it gets piece by piece, so its end is awaited."""
+    stream.close()
+    pieces: list[bytes] = []
+    with suppress(OSError):  # EIO: the other end is closed and nothing is left
+        while piece := os.read(ours, 65_536):
+            pieces.append(piece)
+    return b"".join(pieces).decode()
 
 
 def test_in_a_pipe_nothing_is_shown(capsys: pytest.CaptureFixture[str]):
@@ -40,7 +45,7 @@ def test_on_a_terminal_the_sentence_and_how_far_it_is(monkeypatch: pytest.Monkey
     with terminal() as (ours, stream):
         with progress.shown(stream) as tell:
             tell(1, 4, "reading [bold]the log\x1b[2J")
-        text = shown_on(ours)
+        text = shown_on(ours, stream)
     assert "reading [bold]the log\\x1b[2J" in text
     assert "25%" in text
 
@@ -50,7 +55,7 @@ def test_an_unknown_total_is_no_percentage(monkeypatch: pytest.MonkeyPatch):
     with terminal() as (ours, stream):
         with progress.shown(stream) as tell:
             tell(3, 0, "waiting")
-        text = shown_on(ours)
+        text = shown_on(ours, stream)
     assert "waiting" in text
     assert "%" not in text
 
@@ -67,4 +72,4 @@ def test_a_bar_goes_away_when_the_work_fails(monkeypatch: pytest.MonkeyPatch):
         with pytest.raises(ValueError):
             work(stream)
         # The cursor that the bar had hidden is there again.
-        assert shown_on(ours).rindex("\x1b[?25h") > 0
+        assert shown_on(ours, stream).rindex("\x1b[?25h") > 0
