@@ -1,22 +1,22 @@
 """The only door to the disk: every file that convmem itself opens, writes, syncs, renames or locks goes through here.
 
-Two reasons. A test can stand another disk here, one that tears, fills up and loses power. And what is written can be
-counted where it happens, so that "a read writes nothing" is a number. SQLite has its own way to the disk; its share
-is counted in store/sqlite.py. Writes are positioned (never "append wherever the end is now"): bytes of a failed write
-can not get between two good ones.
+A test can stand another disk here, and what is written is counted where it happens; SQLite's share is counted in
+store/sqlite.py. Writes are positioned, never appended: bytes of a failed write can not get between two good ones.
 """
 
 import errno
 import fcntl
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
+_MASK = threading.Lock()  # of the whole process: who comes second would else find it put back
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -224,12 +224,10 @@ def read_text(path: Path, *, bytes_max: int) -> bytes | None:
 
 @contextmanager
 def private_files() -> Iterator[None]:
-    """What SQLite and sockets make inside this block is for the owner alone (0600, 0700)."""
-    before = os.umask(0o077)
-    try:
+    """What SQLite and sockets make inside this block is for the owner alone (0600, 0700); one thread at a time."""
+    with _MASK, ExitStack() as undone:
+        undone.callback(os.umask, os.umask(0o077))
         yield
-    finally:
-        os.umask(before)
 
 
 def make_private(path: Path) -> None:

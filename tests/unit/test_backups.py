@@ -262,7 +262,8 @@ async def test_a_backup_cannot_stand_in_the_data_directory(data_dir: Path, tmp_p
 async def test_a_directory_that_is_used_otherwise_is_left_as_it_is(data_dir: Path, tmp_path: Path) -> None:
     async with running(data_dir) as engine:
         home = tmp_path / "home"
-        home.mkdir(mode=0o755)
+        home.mkdir()
+        home.chmod(0o755)
         (home / "thesis.odt").write_text("years")
         for to in (home, tmp_path):
             with pytest.raises(BackupRefused, match="other things"):

@@ -4,6 +4,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,33 @@ def test_what_others_make_inside_the_block_is_private(tmp_path: Path):
     assert (mode(tmp_path / "inside"), mode(tmp_path / "outside")) == (0o600, 0o644)
     files.make_private(tmp_path / "outside")
     assert mode(tmp_path / "outside") == 0o600
+
+
+def test_threads_that_make_private_files_do_not_lift_each_other_s_mask(tmp_path: Path):
+    is_inside, may_leave = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with files.private_files():
+            is_inside.set()
+            assert may_leave.wait(10)
+
+    def second() -> None:
+        with files.private_files():
+            (tmp_path / "second").touch()
+
+    before = os.umask(0o022)
+    try:
+        threads = [threading.Thread(target=first), threading.Thread(target=second)]
+        threads[0].start()
+        assert is_inside.wait(10)
+        threads[1].start()
+        may_leave.set()
+        for thread in threads:
+            thread.join()
+        (tmp_path / "outside").touch()
+    finally:
+        os.umask(before)
+    assert (mode(tmp_path / "second"), mode(tmp_path / "outside")) == (0o600, 0o644)
 
 
 def test_the_boot_has_a_name_that_stays(monkeypatch: pytest.MonkeyPatch):
