@@ -1,10 +1,12 @@
 """Access, for real: what a tool is handed, on behalf of one caller.
 
 Writes go to the writer's mailbox, reads to the reader pool; both wait until the engine is ready or say why it is not.
+Each visit to a reader is noted with what it cost: whoever asks may be told where the time of a call has gone.
 """
 
-from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from convmem import maintenance
 from convmem.domain import Command, Origin
@@ -18,6 +20,13 @@ Result = TypeVar("Result")
 Progress = Callable[[float, float, str], Coroutine[Any, Any, None]]
 
 
+class Visit(NamedTuple):
+    """One query on a reader: the name of its function, and its time with what it waited for a free reader."""
+
+    stage: str
+    ms: float
+
+
 class StoreAccess:
     """Access, for real: writes go to the writer's mailbox, reads to the reader pool."""
 
@@ -25,6 +34,8 @@ class StoreAccess:
         self._engine = engine
         self._origin = origin
         self._progress = progress
+        # Of this call, in their order.
+        self.visits: list[Visit] = []
 
     @property
     def origin(self) -> Origin:
@@ -39,12 +50,25 @@ class StoreAccess:
 
     async def read(self, query: Callable[..., Result], *arguments: Any) -> Result:
         """Run a query on a reader's connection."""
-        _, readers = await self._engine.ready()
-        try:
-            return await readers.read(query, *arguments)
-        except DAMAGE as error:
-            self._engine.index_is_damaged()
-            raise StoreFailed("the index is damaged; a restart makes it anew from the log") from error
+        _, reading = await self._engine.ready()
+        with self._noted(query):
+            try:
+                return await reading.readers.read(query, *arguments)
+            except DAMAGE as error:
+                self._engine.index_is_damaged()
+                raise StoreFailed("the index is damaged; a restart makes it anew from the log") from error
+
+    async def search(self, query: Callable[..., Result], *arguments: Any) -> Result | None:
+        """Run a query on a reader's connection that sees tables of search; None if there are none to be used."""
+        _, reading = await self._engine.ready()
+        with self._noted(query):
+            return await reading.search(query, *arguments)
+
+    @contextmanager
+    def _noted(self, query: Callable[..., Any]) -> Iterator[None]:
+        started_ms = self._engine.clock.monotonic_ms()
+        yield
+        self.visits.append(Visit(query.__name__, self._engine.clock.monotonic_ms() - started_ms))
 
     async def rebuild(self) -> Mapping[str, Any]:
         """Compact the log into a new generation, saying how far it is. Busy while one is made already."""

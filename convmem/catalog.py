@@ -93,8 +93,6 @@ KEPT = {
 }
 # A bound behind a validator of ours keeps pydantic's own name for it.
 RENAMED = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum", "lt": "exclusiveMaximum"}
-# The library's own names for the bounds of an integer that is read before it is checked.
-RENAMED = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum", "lt": "exclusiveMaximum"}
 DROPPED = {"title", "format", "default", "$defs"}
 STRUCTURE = {"properties", "required", "additionalProperties", "items", "anyOf", "const", "$ref"}
 

@@ -21,11 +21,11 @@ from convmem.files import RealFiles
 from convmem.limits import BUSY_RETRY_MS, CHECK_ATTEMPTS_MAX
 from convmem.maintenance import Progress, teller
 from convmem.store import check as invariants
-from convmem.store import index_copy, log, sqlite
+from convmem.store import index_copy, log, search_index, sqlite
 from convmem.store.check import Found
 from convmem.store.compaction import cut_tails
 from convmem.store.generation import STAGING
-from convmem.store.shelf import FileShelf, index_name
+from convmem.store.shelf import FileShelf, index_name, search_name
 
 if TYPE_CHECKING:
     from convmem.engine import Engine
@@ -101,34 +101,64 @@ def _looked(
     """What was found, and whether it can be believed: an index read as one that cannot change must not have changed."""
     if not files.exists(log.NAME):
         return Found([f"{log.NAME} is missing"]), True
-    name = index_name(generation)
+    names = index_name(generation), search_name(generation)
     file = files.open_to_read(log.NAME)
-    before = _stamps(files, name) if files.size(f"{name}-wal") == 0 else None
+    before = [_stamps(files, name) if files.size(f"{name}-wal") == 0 else None for name in names]
     try:
-        if not files.exists(name):
+        if not files.exists(names[0]):
             return invariants.look(file, None, domains, clock, tell), True
-        with _index(files, generation, is_still=before is not None) as index:
-            index.set_progress_handler(is_stopped, STEPS)
-            # One look: what is committed meanwhile is not seen.
-            index.execute("BEGIN")
+        with (
+            # The tables of search first: what is committed between the two moments lies behind their watermark.
+            _moment(files, names[1], is_stopped, is_still=before[1] is not None) as search,
+            _moment(files, names[0], is_stopped, is_still=before[0] is not None) as index,
+        ):
+            assert index is not None
             found = invariants.look(file, index, domains, clock, tell)
+            if search is not None and not found.violations:
+                tell(1, 1, "comparing the tables of search")
+                found = Found(_search_differs(search, index, domains, generation), found.torn)
     except sqlite.DAMAGE as error:
         found = Found([f"the index is damaged: {error}"])
     except apsw.InterruptError:
         raise _stopping() from None
     finally:
         file.close()
-    return found, before is None or before == _stamps(files, name)
+    return found, all(one is None or one == _stamps(files, name) for one, name in zip(before, names, strict=True))
+
+
+def _search_differs(
+    search: apsw.Connection, index: apsw.Connection, domains: Sequence[Domain], generation: int
+) -> list[str]:
+    try:
+        return search_index.differences(search, index, domains, generation)
+    except (apsw.SQLError, *sqlite.DAMAGE) as error:
+        return [f"the tables of search are damaged: {error}"]
 
 
 @contextmanager
-def _index(files: RealFiles, generation: int, *, is_still: bool) -> Iterator[apsw.Connection]:
-    """A connection to an index that makes no file beside it, and works where nothing may be written.
+def _moment(
+    files: RealFiles, name: str, is_stopped: Callable[[], bool], *, is_still: bool
+) -> Iterator[apsw.Connection | None]:
+    """A connection that sees one moment of a file, if it is there: what is committed meanwhile is not seen."""
+    if not files.exists(name):
+        yield None
+        return
+    with _opened(files, name, is_still=is_still) as connection:
+        connection.set_progress_handler(is_stopped, STEPS)
+        connection.execute("BEGIN")
+        # A transaction begins with its first read.
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        yield connection
+
+
+@contextmanager
+def _opened(files: RealFiles, name: str, *, is_still: bool) -> Iterator[apsw.Connection]:
+    """A connection to a database that makes no file beside it, and works where nothing may be written.
 
     SQLite wants a -shm beside a WAL: where both are there they are used, where it is missing a copy is read. Without a
     WAL the file is read as one that cannot change.
     """
-    path = files.path(index_name(generation))
+    path = files.path(name)
     if is_still:
         with closing(sqlite.connect_to_still(path)) as connection:
             yield connection
@@ -138,7 +168,7 @@ def _index(files: RealFiles, generation: int, *, is_still: bool) -> Iterator[aps
     else:
         with TemporaryDirectory(prefix="convmem-check-") as directory:
             target = RealFiles(Path(directory))
-            if not index_copy.copied(files, target, generation):
+            if not index_copy.copied(files, target, name):
                 raise apsw.CorruptError(f"{path.name} cannot be read as a whole")
             with closing(sqlite.connect_to_build(target.path(index_copy.COPY))) as connection:
                 yield connection

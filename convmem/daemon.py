@@ -11,6 +11,7 @@ import gc
 import logging
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 JOURNAL = logging.getLogger("convmem")
+SWITCH_INTERVAL_S = 0.0005
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -54,6 +56,8 @@ def catalog() -> "Catalog":
 
 def run(main: Coroutine[Any, Any, int]) -> int:
     """Run serve() or stdio() to its exit status, on uvloop where it exists."""
+    # A thread that computes (the indexer) holds up the loop and the writer for as long as this: 5 ms would be usual.
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
         import uvloop
     except ImportError:

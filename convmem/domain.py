@@ -121,6 +121,25 @@ class Waste(NamedTuple):
     dangling: int = 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Searchable:
+    """Tables of a domain in a file of their own, which follow the index behind a watermark and can be lost any time.
+
+    `create` is their SQL; `version` changes when what they hold for the same records does. `watermark` is the sequence
+    of the change through which they know the index. `feed(search, index, pause)` lets them follow by one transaction
+    and returns how many records, 0 when they know all; it calls `pause` between two records, which may wait or raise.
+    `lag(index, watermark)` says how many changes of the index lie behind a watermark, `check(search, index)` what the
+    tables say otherwise than the index, in sentences.
+    """
+
+    create: str
+    version: str
+    watermark: Callable[[apsw.Connection], int]
+    feed: Callable[[apsw.Connection, apsw.Connection, Callable[[], None]], int]
+    lag: Callable[[apsw.Connection, int], int]
+    check: Callable[[apsw.Connection, apsw.Connection], list[str]]
+
+
 class Command(Protocol):
     """An input left with the writer."""
 
@@ -145,6 +164,11 @@ class Access(Protocol):
 
     async def read(self, query: Callable[..., Result], *arguments: Any) -> Result:
         """Run `query(connection, *arguments)` on a read-only connection that sees everything acknowledged so far."""
+
+    async def search(self, query: Callable[..., Result], *arguments: Any) -> Result | None:
+        """The same, on a connection that has the tables of search beside it, as schema `search`. None where there are
+        none now, or they turned out to be damaged: whoever searches does without.
+        """
 
     async def rebuild(self) -> Mapping[str, Any]:
         """Compact the log into a new generation: rebuilt, live, removed, dangling_removed, log_bytes_before,
@@ -191,7 +215,8 @@ class Domain:
     event holds an id that the store made, so that ids rise across restarts. `live` yields every live record as the
     state event that an empty index can be folded from, by rising sequence, without references to what is gone;
     `records` says how many of them a file would hold, `record_types` how each stands in one. `waste` is what compaction
-    would take away. `check` returns violated invariants of the index in plain sentences.
+    would take away. `check` returns violated invariants of the index in plain sentences. `search` is what the domain
+    keeps beside the index to be searched by.
     """
 
     name: str
@@ -204,4 +229,5 @@ class Domain:
     record_types: tuple[RecordType, ...] = ()
     waste: Callable[[apsw.Connection], Waste] = lambda connection: Waste()
     check: Callable[[apsw.Connection], list[str]] = lambda connection: []
+    search: Searchable | None = None
     tools: tuple[Tool, ...] = ()

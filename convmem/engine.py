@@ -27,14 +27,15 @@ from convmem.errors import Busy, ConvmemError, DiskFault, OperatorError, Stoppin
 from convmem.files import RealFiles
 from convmem.health import Status
 from convmem.holding import usable
+from convmem.indexer import Indexer
 from convmem.limits import BUSY_RETRY_MS, OPENING_WAIT_MS_MAX, REBUILD_RETRY_MS
+from convmem.reading import Reading
 from convmem.scrub import Scrub
-from convmem.store import opening, sqlite
+from convmem.store import opening
 from convmem.store.compaction import Parts
 from convmem.store.log import Position
-from convmem.store.readers import Readers
 from convmem.store.recovery import Report
-from convmem.store.shelf import FileShelf, index_name
+from convmem.store.shelf import FileShelf
 from convmem.store.store import Store
 from convmem.store.writer import Writer
 
@@ -79,7 +80,8 @@ class Engine:
         self.scrub = Scrub(files)
         self.backups = Backups(self, files)
         self.writer: Writer | None = None
-        self._readers: Readers | None = None
+        self.reading: Reading | None = None
+        self.indexer = Indexer(files, clock, self.is_stopped)
         self._index_is_damaged = False
         self._domains: Sequence[Domain] = ()
         self._no_writes: str | None = None
@@ -120,8 +122,8 @@ class Engine:
         finally:
             self._decided.set()
             self._settled.set()
-            if self._readers is not None:
-                self._readers.close()
+            if self.reading is not None:
+                self.reading.close()
             if store is not None:
                 self._close(store)
 
@@ -141,12 +143,17 @@ class Engine:
 
     async def _serve(self, store: Store) -> None:
         self.writer = Writer(store)
-        self._readers = Readers(self._connect(store.facts().generation))
+        self.reading = Reading(self.files, store.facts().generation, self.indexer.doubt)
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             self._phase = Phase.READY
             self._settled.set()
-            beside = [tasks.create_task(self.scrub.run(self.writer)), tasks.create_task(self.backups.run())]
+            work = (
+                self.scrub.run(self.writer),
+                self.backups.run(),
+                self.indexer.run(self.writer, self.reading, self._domains),
+            )
+            beside = [tasks.create_task(task) for task in work]
             try:
                 await self.writer.run()
             except StoreFailed as failure:
@@ -157,10 +164,6 @@ class Engine:
                 task.cancel()
         if self._phase is Phase.FAILED:
             raise StoreFailed("the store stopped after a failure; a restart will recover it")
-
-    def _connect(self, generation: int) -> Callable[[], apsw.Connection]:
-        path = self.files.path(index_name(generation))
-        return lambda: sqlite.connect_to_read(path)
 
     @property
     def parts(self) -> Parts:
@@ -176,25 +179,14 @@ class Engine:
     def snapshot(self) -> apsw.Connection:
         """A connection of its own that sees one moment of the index, for long reading; closed by the caller."""
         assert self.writer is not None
-        while True:
-            generation = self.writer.facts.generation
-            try:
-                connection = self._connect(generation)()
-            except apsw.CantOpenError:
-                if generation == self.writer.facts.generation:
-                    raise
-                continue  # another generation took over between the two lines
-            connection.execute("BEGIN")
-            # A transaction begins with its first read.
-            connection.execute("SELECT end_offset FROM store_state").fetchall()
-            if generation == self.writer.facts.generation:
-                return connection
-            connection.close()  # its files were removed while they were opened: not all of them need have been there
+        assert self.reading is not None
+        writer = self.writer
+        return self.reading.snapshot(lambda: writer.facts.generation)
 
     def renewed(self, generation: int) -> None:
         """Let readers go over to another generation; called on the writer's thread before the next batch."""
-        assert self._readers is not None
-        self._readers.renew(self._connect(generation))
+        assert self.reading is not None
+        self.reading.renew(generation, has_search=generation in self._shelf.searches())
 
     async def apart(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run long work as a task of the engine, which ends only behind it: whoever asked may go away meanwhile."""
@@ -256,8 +248,8 @@ class Engine:
         if self.writer is not None:
             self.writer.stop()
 
-    async def ready(self) -> tuple[Writer, Readers]:
-        """Return writer and readers; Busy while the index is being folded, Stopping or StoreFailed when it is over."""
+    async def ready(self) -> tuple[Writer, Reading]:
+        """Return writer and reading; Busy while the index is being folded, Stopping or StoreFailed when it is over."""
         if self._phase is not Phase.READY:
             try:
                 async with asyncio.timeout(OPENING_WAIT_MS_MAX / 1000):
@@ -271,9 +263,9 @@ class Engine:
                 ) from None
         if self._phase is Phase.FAILED:
             raise StoreFailed("the store has failed; a restart will recover it")
-        if self._phase is Phase.STOPPING or self.writer is None or self._readers is None:
+        if self._phase is Phase.STOPPING or self.writer is None or self.reading is None:
             raise Stopping("the daemon is stopping", retry_after_ms=BUSY_RETRY_MS)
-        return self.writer, self._readers
+        return self.writer, self.reading
 
     def access(self, origin: Origin, progress: Progress | None = None) -> StoreAccess:
         """Return what a tool may do on behalf of `origin`."""

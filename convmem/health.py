@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from convmem import __version__
 from convmem.limits import READERS
 from convmem.store import sqlite
-from convmem.store.shelf import SUFFIXES, index_name
+from convmem.store.shelf import SUFFIXES, index_name, search_name
 
 if TYPE_CHECKING:
     from convmem.engine import Engine
 
 Status = Literal["ok", "degraded", "stopping", "failed"]
+# Each with a cache: the writer's, the readers' to the index and its tables of search, the indexer's to both.
+CONNECTIONS = 1 + 2 * READERS + 2
 ENDED: Mapping[str, Status] = {"stopping": "stopping", "failed": "failed"}
 
 
@@ -32,6 +34,8 @@ def reasons(engine: "Engine") -> list[str]:
         found.append("the disk is full: writes are refused until one fits, reads go on")
     if engine.scrub.damage is not None:
         found.append(engine.scrub.damage)
+    if engine.indexer.trouble is not None:
+        found.append(engine.indexer.trouble)
     return found + engine.backups.reasons()
 
 
@@ -63,12 +67,19 @@ def _of_the_store(engine: "Engine") -> dict[str, Any]:
         "log_bytes": facts.log_bytes,
         "log_verified_bytes": engine.scrub.verified_bytes,
         "index_bytes": sum(files.size(name + suffix) for suffix in SUFFIXES),
+        "search_bytes": sum(files.size(search_name(facts.generation) + suffix) for suffix in SUFFIXES),
+        "search": {
+            "in_use": engine.reading is not None and engine.reading.has_search,
+            "sequence": str(engine.indexer.sequence or 0),
+            "lag": engine.indexer.lag,
+            "found": engine.indexer.found,
+        },
         "io": {
             "log": {"writes": counters.writes, "bytes": counters.bytes, "flushes": counters.flushes},
             "index": {"writes": facts.index_writes, "bytes": facts.index_bytes, "flushes": facts.index_flushes},
         },
         "mailbox": {"waiting": writer.depth, "bytes": writer.bytes_held},
-        "bytes_held": writer.bytes_held + (1 + READERS) * sqlite.CACHE_KIB * 1024,
+        "bytes_held": writer.bytes_held + CONNECTIONS * sqlite.CACHE_KIB * 1024,
         "last_error": facts.last_error or "",
         "last_compaction_ms": engine.last_compaction_ms,
         "last_proven_restore_ms": engine.backups.last_proven_restore_ms,

@@ -55,11 +55,37 @@ RELATION_PREVIEW_CODE_POINTS = 200
 
 # Searching by scan: a slice is one visit to a reader, so that a long search does not keep others waiting.
 SEARCH_EXACT_NEWEST = 50
-SEARCH_WORDS_MAX = 32
 SEARCH_SLICE_ROWS = 4_096
 SEARCH_SLICE_BYTES = 8 * MIB
 SEARCH_SCAN_BYTES_MAX = 1024 * MIB
+SEARCH_CANDIDATES_MAX = 200
+SEARCH_PARTS_MAX = 16
 MATCH_RANGES_MAX = 32
+MATCH_PLACES_MAX = 4_096
+
+# The tables of search follow the index: so many messages a transaction, between which the writer goes first unless
+# they are far behind; a search looks through what they do not know yet, or does without them where that is more.
+INDEXER_DOCUMENTS = 64
+INDEXER_GATHER_MS = 200
+INDEXER_HURRY_CHANGES = 2_000
+INDEXER_RETRY_MS = 5_000
+SEARCH_TAIL_CHANGES_MAX = 20_000
+
+# Searching by relevance: so many terms of a query count; the rarest of them together stand in so many messages, of
+# which the best are looked at, and the newest of those that hold (nearly) all terms; so much text is read to count.
+SEARCH_RANKED_TERMS_MAX = 64
+SEARCH_POSTINGS_MAX = 20_000
+SEARCH_FREQUENCY_COUNTED_MAX = 1_000
+SEARCH_BEST_ROWS, SEARCH_BEST_ROWS_WITH_NEIGHBOURS = 50, 20
+SEARCH_NEARLY_ALL_ROWS = 40
+SEARCH_RANKED_CODE_POINTS_MAX = 4_000_000
+
+# Searching by the tables: one or two letters are first looked for in the newest messages; a session or a tag of few
+# messages is looked through; so many terms of a query are asked for, and so many grams that begin with its letters.
+SEARCH_NEWEST_ROWS, SEARCH_NEWEST_ROWS_A_HIT = 1_500, 100
+SEARCH_FEW_ROWS = 3_000
+SEARCH_TERMS_MAX = 16
+SEARCH_BEGUN_GRAMS_MAX = 256
 
 # Files of records (JSON Lines).
 LINE_BYTES_MAX = 8 * MIB

@@ -6,7 +6,7 @@ request is told Busy. A stop abandons the work at any step, and the store is clo
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import ExitStack, asynccontextmanager, closing
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -14,10 +14,11 @@ import apsw
 from convmem.domain import Waste
 from convmem.errors import Busy, DiskFault, LogCorrupt
 from convmem.limits import REBUILD_RETRY_MS
-from convmem.store import compaction
+from convmem.store import compaction, search_index
 from convmem.store.compaction import Outcome, Records, Rewrite, Tell
 from convmem.store.log import Log
-from convmem.store.sqlite import DAMAGE, read_state, shape
+from convmem.store.shelf import search_name
+from convmem.store.sqlite import DAMAGE, connect_to_read, read_state, shape
 from convmem.store.store import Store
 from convmem.store.writer import Writer
 
@@ -37,18 +38,18 @@ async def compact(engine: "Engine", progress: Progress) -> Mapping[str, Any]:
 async def _compact(engine: "Engine", progress: Progress) -> Mapping[str, Any]:
     started_ms = engine.clock.monotonic_ms()
     async with _renewal(engine) as writer:
-        _, readers = await engine.ready()
-        waste, live, is_sound = await readers.read(_look, engine)
+        _, reading = await engine.ready()
+        waste, live, is_sound = await reading.readers.read(_look, engine)
         facts = writer.facts
         outcome = Outcome(facts.generation, facts.log_bytes, facts.log_bytes, live)
         is_needed = any(waste) or not is_sound or _has_leftovers(engine, facts.generation)
         if not is_needed:
             # Only what is left to do with an index that nobody sees to be wrong: compare it with its log.
             log = await writer.alone(lambda store: store.log)
-            is_needed = await asyncio.to_thread(_differs, engine, _rewrite(engine, log, progress))
+            is_needed = await asyncio.to_thread(_differs, engine, _rewrite(engine, log, progress), facts.generation)
         if is_needed:
             outcome = await renew(engine, writer, progress)
-            live = await readers.read(_live, engine)
+            live = await reading.readers.read(_live, engine)
     return {
         "rebuilt": is_needed,
         "live": live,
@@ -97,7 +98,9 @@ async def renew(engine: "Engine", writer: Writer, progress: Progress, records: R
 
 
 def _rewrite(engine: "Engine", log: Log, progress: Progress, records: Records | None = None) -> Rewrite:
-    return Rewrite(engine.parts, log, engine.committed, teller(progress), engine.is_stopped, records)
+    # What is brought along may be much: writes wait for it, so its tables of search are made afterwards.
+    build = engine.indexer.build if records is None else None
+    return Rewrite(engine.parts, log, engine.committed, teller(progress), engine.is_stopped, records, build)
 
 
 def _has_leftovers(engine: "Engine", generation: int) -> bool:
@@ -107,11 +110,37 @@ def _has_leftovers(engine: "Engine", generation: int) -> bool:
         raise DiskFault(f"the data directory cannot be read ({error.strerror})") from error
 
 
-def _differs(engine: "Engine", rewrite: Rewrite) -> bool:
-    with closing(engine.snapshot()) as index:
+def _differs(engine: "Engine", rewrite: Rewrite, generation: int) -> bool:
+    """True if the index is not the fold of its log, or its tables of search say otherwise than it does."""
+    with ExitStack() as opened:
+        search = _search(engine, generation)
+        if search is not None:
+            opened.enter_context(closing(search))
+        index = opened.enter_context(closing(engine.snapshot()))
         state = read_state(index, shape(engine.parts.domains))
         assert state is not None, "the index in use has its state"
-        return rewrite.differs(index, state.end)
+        if rewrite.differs(index, state.end):
+            return True
+        try:
+            return search is not None and bool(
+                search_index.differences(search, index, engine.parts.domains, generation)
+            )
+        except (apsw.SQLError, *DAMAGE):
+            return True
+
+
+def _search(engine: "Engine", generation: int) -> apsw.Connection | None:
+    """One moment of the tables of search, if they are in use."""
+    if engine.reading is None or not engine.reading.has_search:
+        return None
+    try:
+        connection = connect_to_read(engine.files.path(search_name(generation)))
+    except apsw.CantOpenError:
+        return None  # Whoever searches will find out.
+    connection.execute("BEGIN")
+    # A transaction begins with its first read.
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    return connection
 
 
 def teller(progress: Progress) -> Tell:

@@ -15,7 +15,7 @@ from convmem.config import Settings, client_token
 from convmem.errors import Busy, SettingInvalid, StoreLocked
 
 if TYPE_CHECKING:
-    from convmem.cli.call import Place
+    from convmem.cli.call import Explained, Place
 
 LOG, INDEX = "convmem.log", "index-*.db"
 Result = TypeVar("Result")
@@ -35,6 +35,29 @@ def asker(context: typer.Context, *, data_dir: str | None, url: str | None, toke
         return lambda tool, arguments: call(place, tool, arguments)
     settings = _own_settings(context, data_dir=data_dir, token_file=token_file)
     return lambda tool, arguments: _ask_here(settings, tool, arguments)
+
+
+def ask_explained(
+    context: typer.Context,
+    tool: str,
+    arguments: Mapping[str, Any],
+    *,
+    data_dir: str | None,
+    url: str | None,
+    token_file: str | None,
+) -> "Explained":
+    """The facts that a tool answers, and what each query on the store took. Raises as asking does."""
+    from convmem import stopping
+    from convmem.cli.call import call_explained
+
+    return reach(
+        context,
+        data_dir=data_dir,
+        url=url,
+        token_file=token_file,
+        there=lambda place: call_explained(place, tool, arguments),
+        here=lambda settings: stopping.run(_ask_own_store(settings, tool, arguments)),
+    )
 
 
 def reach(
@@ -88,7 +111,7 @@ def _ask_here(settings: Settings, tool: str, arguments: Mapping[str, Any]) -> di
     def ask_own_store(settings: Settings) -> dict[str, Any]:
         from convmem import stopping
 
-        return stopping.run(_ask_own_store(settings, tool, arguments))
+        return stopping.run(_ask_own_store(settings, tool, arguments)).facts
 
     return _reach_here(settings, lambda place: call(place, tool, arguments), ask_own_store)
 
@@ -119,11 +142,11 @@ def _reach_here(
         return there(place)
 
 
-async def _ask_own_store(settings: Settings, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+async def _ask_own_store(settings: Settings, tool: str, arguments: Mapping[str, Any]) -> "Explained":
     import asyncio
 
     from convmem import daemon
-    from convmem.cli.call import refusal
+    from convmem.cli.call import Explained, refusal
 
     async with daemon.opened(settings) as (catalog, access):
         reply = await catalog.call(catalog.tools[tool], arguments, access)
@@ -133,4 +156,4 @@ async def _ask_own_store(settings: Settings, tool: str, arguments: Mapping[str, 
             reply = await catalog.call(catalog.tools[tool], arguments, access)
     if reply.refused:
         raise refusal(reply.facts["error"])
-    return dict(reply.facts)
+    return Explained(dict(reply.facts), [(visit.stage, visit.ms) for visit in access.visits])

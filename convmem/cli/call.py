@@ -20,8 +20,16 @@ CONNECT_WAIT_S, ANSWER_WAIT_S = 5, 60
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 PATH = "/mcp/messages"
 RETRY_MS = 1_000
+EXPLAIN_KEY, STAGES_KEY = "convmem/explain", "convmem/stages"
 # What a socket says where no daemon of ours listens: none was started, one was killed, or it is not for us.
 NOBODY = (ConnectionRefusedError, FileNotFoundError, NotADirectoryError, PermissionError)
+
+
+class Explained(NamedTuple):
+    """The facts that a tool answers, and what each query on the store took: its name and its ms, in their order."""
+
+    facts: dict[str, Any]
+    stages: list[tuple[str, float]]
 
 
 class Place(NamedTuple):
@@ -64,8 +72,20 @@ def call(place: Place, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any
     Raises one of NOBODY if no daemon listens on the socket, the ConvmemError that the daemon refuses with, and
     CallFailed for anything else.
     """
+    facts: dict[str, Any] = _result(place, {"name": tool, "arguments": arguments})["structuredContent"]
+    return facts
+
+
+def call_explained(place: Place, tool: str, arguments: Mapping[str, Any]) -> Explained:
+    """The same with what it took; no stages from a daemon that does not tell them."""
+    result = _result(place, {"name": tool, "arguments": arguments, "_meta": {EXPLAIN_KEY: True}})
+    stages = result.get("_meta", {}).get(STAGES_KEY, [])
+    return Explained(result["structuredContent"], [(stage["stage"], stage["ms"]) for stage in stages])
+
+
+def _result(place: Place, params: Mapping[str, Any]) -> dict[str, Any]:
     connection, path = connection_to(place)
-    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     headers = headers_for(place) | {
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
@@ -73,7 +93,7 @@ def call(place: Place, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any
     try:
         connection.request("POST", path or PATH, json.dumps(request).encode(), headers)
         response = connection.getresponse()
-        return _facts(place, response, response.read(ANSWER_BYTES_MAX))
+        return _answered(place, response, response.read(ANSWER_BYTES_MAX))
     except (OSError, HTTPException) as error:
         if place.socket is not None and isinstance(error, NOBODY):
             raise
@@ -112,19 +132,20 @@ def decoded(body: bytes) -> Any:
         return None
 
 
-def _facts(place: Place, response: HTTPResponse, body: bytes) -> dict[str, Any]:
+def _answered(place: Place, response: HTTPResponse, body: bytes) -> dict[str, Any]:
     answer = decoded(body)
     if not isinstance(answer, dict):
         raise CallFailed(f"{place} answered {response.status} {response.reason}, which is no answer of convmem")
     error = answer.get("error")
     if isinstance(error, dict):
         raise CallFailed(f"{place} answered {response.status}: {error.get('message', response.reason)}")
-    facts = answer.get("result", {}).get("structuredContent")
+    result: dict[str, Any] = answer.get("result", {})
+    facts = result.get("structuredContent")
     if not isinstance(facts, dict):
         raise CallFailed(f"{place} answered {response.status} {response.reason} without facts")
-    if answer["result"].get("isError"):
+    if result.get("isError"):
         raise refusal(facts["error"])
-    return facts
+    return result
 
 
 def refusal(error: Mapping[str, Any]) -> Exception:

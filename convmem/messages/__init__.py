@@ -1,9 +1,18 @@
 """What was said: the conversation log as one domain."""
 
-from convmem.domain import Domain
-from convmem.messages import check, decide, kept, lines, projection, queries, tools
+from convmem.domain import Domain, Searchable
+from convmem.messages import check, decide, kept, lines, projection, queries, search_check, search_tables, tools
 from convmem.messages.create import CREATE
 from convmem.messages.events import MessageWritten
+
+SEARCH = Searchable(
+    create=search_tables.CREATE,
+    version=search_tables.VERSION,
+    watermark=search_tables.read_watermark,
+    feed=search_tables.feed,
+    lag=search_tables.lag,
+    check=search_check.check,
+)
 
 DOMAIN = Domain(
     name="messages",
@@ -16,5 +25,6 @@ DOMAIN = Domain(
     record_types=(lines.MESSAGES,),
     waste=kept.waste,
     check=check.check,
+    search=SEARCH,
     tools=tools.TOOLS,
 )

@@ -7,6 +7,7 @@
     messages_group      per session, project and kind: how many live messages, earliest and latest timestamp; what
                         the list of sessions reads instead of all messages
     messages_receipt    what idempotency keys left behind; outlives its message
+    messages_gone       which message went with which entry, for the tables of search, which follow (search_tables.py)
     messages_total      what this generation of the log holds in vain: `deleted` messages, `superseded` changes
 
 `links` says how many rows of relation and source a message has: nearly all have none and need no second look. `tags`
@@ -48,6 +49,7 @@ CREATE TABLE messages_message ( -- folded by Unicode {UNICODE_VERSION}
 ) STRICT;
 CREATE INDEX messages_by_session ON messages_message (session_id, sequence, role, project);
 CREATE INDEX messages_by_group ON messages_message (session_id, memory_kind, project, timestamp);
+CREATE INDEX messages_by_change ON messages_message (changed_sequence);
 CREATE INDEX messages_summarised ON messages_message (session_id, sequence) WHERE summary IS NOT NULL;
 CREATE TABLE messages_tag (
     tag TEXT NOT NULL,
@@ -91,6 +93,11 @@ CREATE TABLE messages_receipt (
     PRIMARY KEY (device, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX messages_receipt_by_time ON messages_receipt (timestamp);
+CREATE TABLE messages_gone (
+    gone_sequence INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    PRIMARY KEY (gone_sequence, sequence)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE messages_total (
     name TEXT PRIMARY KEY,
     count INTEGER NOT NULL

@@ -158,6 +158,7 @@ def message_deleted(connection: apsw.Connection, event: MessageDeleted, place: P
         connection.execute("DELETE FROM messages_source WHERE sequence = ?", (sequence,))
     _leave_group(connection, (session_id, project, kind))
     _count(connection, "deleted")
+    connection.execute("INSERT INTO messages_gone VALUES (?, ?)", (place.sequence, sequence))
 
 
 def _count(connection: apsw.Connection, name: str) -> None:

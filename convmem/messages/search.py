@@ -1,19 +1,18 @@
-"""Search by scan: newest first, slice by slice, every text looked at.
+"""The search: which ways are gone, in which order, and what is answered.
 
-No index can disagree with it: a message is found as soon as it is stored and never after it is gone. SQLite finds the
-candidates of a slice (filters, and a substring of what is kept folded), Python decides (matching.py): what the first
-lets through, the second may refuse, never the other way round. A slice is one visit to a reader, so that a long search
-lets others pass. Exact hits end the scan when there are enough; hits by words are ranked, so all must be seen, and of
-each rank only the best are kept.
+    with tables        exact (exact.py), then what they do not know yet (scan.py), then by relevance (ranked.py)
+    without, or        all messages row by row (scan.py), then by relevance among those that hold the most words
+    too far behind
 
-Scores add up: an exact hit scores 1 for each field that holds the query, a hit by words its share of the query's
-words, counted at the first field that holds each. Importance breaks ties, then the greater sequence.
+Exact hits go before all others. The watermark of the tables is read once and holds for the whole search: what changes
+while it runs has changed after it, and is looked at last. What is answered is read again from its row at the end, so
+nothing is shown that is gone. Each step is one visit to a reader; if the tables are lost between two steps, the search
+begins again without them.
 """
 
-import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
@@ -21,164 +20,158 @@ from convmem.domain import Access
 from convmem.limits import (
     REPLY_BYTES_DEFAULT,
     REPLY_BYTES_MAX,
-    SEARCH_EXACT_NEWEST,
     SEARCH_SCAN_BYTES_MAX,
-    SEARCH_SLICE_BYTES,
-    SEARCH_SLICE_ROWS,
+    SEARCH_TAIL_CHANGES_MAX,
     SNIPPET_CODE_POINTS_MAX,
 )
-from convmem.messages import queries, replies
+from convmem.messages import exact, queries, ranked, replies, scan, search_tables, terms
+from convmem.messages.exact import NEWEST
 from convmem.messages.inputs import SearchMessages
 from convmem.messages.matching import FIELDS, Question, excerpt, searched
-from convmem.messages.model import Message, split_tags
+from convmem.messages.model import Message
+from convmem.messages.ranked import Statistics
+from convmem.messages.scan import Seen, Wanted
 
-NEWEST = 2**63 - 1
-# An argument that filters, and its condition. `+` keeps SQLite from an index that does not go by sequence.
-FILTERS = {
-    "session_id": "session_id = :session_id",
-    "project": "+project = :project",
-    "role": "+role = :role",
-    "kind": "+memory_kind = :kind",
-    "tier": "memory_tier = :tier",
-    "min_importance": "importance >= :min_importance",
-    "since": "timestamp >= :since",
-    "until": "timestamp <= :until",
-}
-
-# Whether a message may match, `?` being a part of the query. instr counts bytes, so U+0000 is an ordinary character.
-FOLDED = "instr(coalesce(folded_content, lower(content)), ?)"
-LABELS = "instr(folded_labels, ?)"
-AS_IT_STANDS = (
-    "(folded_content IS NOT NULL AND instr(content, :query)) OR instr(summary, :query) OR instr(tags, :query)"
-)
-
-Rank = tuple[int, int, int]  # fields or words that match, importance, sequence: the greatest is the best
+# A message that matches by its context alone answers a question; whoever looks for a word or two wants to see it.
+CONTEXT_ALONE_TERMS_MIN = 3
 
 
 @dataclass
-class Found:
-    """What a search has seen so far: it goes on below `before`, unless it `is_done`."""
+class Way:
+    """What was done so far: the ways that were gone, and what they found."""
 
-    before: int = NEWEST
-    scanned_bytes: int = 0
-    is_done: bool = False
-    exact: list[Rank] = field(default_factory=list)
-    ranked: dict[int, list[Rank]] = field(default_factory=dict)
+    path: list[str] = field(default_factory=list)
+    hits: dict[int, exact.Hit] = field(default_factory=dict)
+    seen: Seen = field(default_factory=Seen)
+    is_complete: bool = True
+    lag: int | None = None
+
+    def take(self, hits: Iterable[exact.Hit]) -> None:
+        """Note exact hits; a message that changed meanwhile may come twice."""
+        self.hits |= {hit.sequence: hit for hit in hits}
+
+    def best_exact(self, wanted: Wanted) -> list[exact.Hit]:
+        """The best of the newest exact hits, as many as are asked for."""
+        newest = sorted(self.hits.values(), key=lambda hit: hit.sequence, reverse=True)[: wanted.exact_max]
+        return sorted(newest, reverse=True)[: wanted.ask.limit]
 
 
 async def search(access: Access, ask: SearchMessages) -> dict[str, Any]:
-    """{results[], path, complete, truncated?}; `complete` is false if the store is larger than a scan may look at."""
-    question = Question(ask.query, ask.match)
-    found = Found()
-    while not found.is_done and found.scanned_bytes < SEARCH_SCAN_BYTES_MAX:
-        await access.read(scan, ask, question, found)
-    facts: dict[str, Any] = await access.read(results, ask, question, found)
-    return facts | {"path": "scan", "complete": found.is_done}
+    """{results[], path, complete, index_lag?, truncated?}; `complete` is false if not all could be looked at, and then
+    `index_lag` says how many changes the tables of search are behind, if there are any.
+    """
+    asked = None if ask.match == "exact" else terms.asked(ask.query)
+    wanted = Wanted(ask, Question(ask.query), asked if asked and asked.terms else None)
+    position = await access.search(_position)
+    if position is not None and position[1] <= SEARCH_TAIL_CHANGES_MAX:
+        facts = await _by_tables(access, wanted, *position)
+        if facts is not None:
+            return facts
+    return await _by_rows(access, wanted, None if position is None else position[1])
 
 
-def scan(connection: apsw.Connection, ask: SearchMessages, question: Question, found: Found) -> None:
-    """Look at the next slice and note what matches."""
-    selection = _selection(ask)
-    least = _least_of_slice(connection, selection, found)
-    if least is None:
-        return
-    exact_max = max(SEARCH_EXACT_NEWEST, ask.limit)
-    rows = _candidates(connection, selection, question, least=least, before=found.before)
-    found.before = least
-    for sequence, importance, content, folded, summary, tags in rows:
-        if folded is None and not content.isascii():
-            folded = content
-        match = question.match(searched(content, folded, summary, split_tags(tags)))
-        if match.exact and not question.by_words_only:
-            found.exact.append((len(match.exact), importance, sequence))
-            if len(found.exact) == exact_max:
-                found.is_done = True
-                return
-        elif match.words:
-            rank = (match.word_count, importance, sequence)
-            _keep(found.ranked.setdefault(match.word_count, []), rank, ask.limit)
+def _position(connection: apsw.Connection) -> tuple[int, int]:
+    """The watermark of the tables, and how many changes they are behind."""
+    watermark = search_tables.read_watermark(connection, "search")
+    return watermark, search_tables.lag(connection, watermark)
 
 
-class Selection(NamedTuple):
-    """The filters of a search in SQL: where from, what goes by sequence, the conditions and their values."""
+async def _by_tables(access: Access, wanted: Wanted, watermark: int, lag: int) -> dict[str, Any] | None:
+    """What the search answers; None if the tables were lost on the way, or rows are the shorter way."""
+    way = Way(lag=lag)
+    if wanted.is_exact:
+        before = NEWEST
+        rest = "tables"
+        while rest == "tables":
+            left = wanted.exact_max - len(way.hits)
+            found = await access.search(exact.find, wanted.ask, wanted.question, watermark, left, before)
+            if found is None or found.rest == "rows":
+                return None
+            way.take(found.hits)
+            before, rest = found.before, found.rest
+        way.path.append("index")
+    # Also if the tables are behind by nothing: what was changed since the watermark was read belongs to it.
+    seen: Seen = await access.read(scan.tail, wanted, watermark)
+    way.take(seen.exact)
+    way.seen, way.is_complete = seen, seen.is_done
+    if lag:
+        way.path.append("tail")
+    if wanted.asked and len(way.hits) < wanted.ask.limit:
+        way.path.append("ranked")
+        return await access.search(_ranked_by_tables, wanted, way)
+    return await access.read(_answer, wanted, way, [])
 
-    source: str
-    sequence: str
-    conditions: str
-    bindings: dict[str, Any]
 
-
-def _selection(ask: SearchMessages) -> Selection:
-    bindings = {name: value for name in FILTERS if (value := getattr(ask, name)) is not None}
-    conditions = " AND ".join(["1", *(FILTERS[name] for name in bindings)])
-    if ask.tag is None:
-        return Selection("messages_message AS m", "m.sequence", conditions, bindings)
-    source = "messages_tag AS t CROSS JOIN messages_message AS m ON m.sequence = t.sequence"
-    return Selection(source, "t.sequence", f"t.tag = :tag AND {conditions}", bindings | {"tag": ask.tag})
-
-
-def _least_of_slice(connection: apsw.Connection, selection: Selection, found: Found) -> int | None:
-    """Where the next slice ends: so many messages, or so many bytes; None if there are no more."""
-    source, sequence, conditions, bindings = selection
-    rows = connection.execute(
-        f"SELECT {sequence}, content_bytes FROM {source} WHERE {conditions} AND {sequence} < :before"
-        f" ORDER BY {sequence} DESC LIMIT {SEARCH_SLICE_ROWS + 1}",
-        bindings | {"before": found.before},
-    )
-    least, slice_bytes = None, 0
-    for place, (at, content_bytes) in enumerate(rows):
-        if place == SEARCH_SLICE_ROWS or slice_bytes >= SEARCH_SLICE_BYTES:
-            break
-        least = at
-        slice_bytes += content_bytes
+async def _by_rows(access: Access, wanted: Wanted, lag: int | None) -> dict[str, Any]:
+    seen, way = Seen(), Way(path=["scan"], lag=lag)
+    while not seen.is_done and seen.scanned_bytes < SEARCH_SCAN_BYTES_MAX:
+        await access.read(scan.slice_of_all, wanted, seen)
+    way.take(seen.exact)
+    way.seen, way.is_complete = seen, seen.is_done
+    facts: dict[str, Any]
+    if wanted.asked and len(way.hits) < wanted.ask.limit:
+        way.path.append("ranked")
+        facts = await access.read(_ranked_by_rows, wanted, way)
     else:
-        found.is_done = True
-    found.scanned_bytes += slice_bytes
-    return least
+        facts = await access.read(_answer, wanted, way, [])
+    return facts
 
 
-def _candidates(
-    connection: apsw.Connection, selection: Selection, question: Question, *, least: int, before: int
-) -> Iterable[Any]:
-    """What may match in a slice, newest first: all that holds one of the parts folded, or the query as it stands."""
-    source, sequence, conditions, bindings = selection
-    parts = {f"part{number}": part for number, part in enumerate(question.parts)}
-    held = [f"{FOLDED} OR {LABELS}".replace("?", f":{name}") for name in parts] or ["0"]
-    if not question.by_words_only:
-        parts["query"] = question.query
-        held.append(AS_IT_STANDS)
-    return connection.execute(
-        f"SELECT m.sequence, importance, content, folded_content, summary, tags FROM {source} WHERE {conditions}"
-        f" AND {sequence} >= :least AND {sequence} < :before AND ({' OR '.join(held)}) ORDER BY {sequence} DESC",
-        bindings | parts | {"least": least, "before": before},
-    )
+def _ranked_by_tables(connection: apsw.Connection, wanted: Wanted, way: Way) -> dict[str, Any]:
+    assert wanted.asked is not None
+    statistics = ranked.statistics(connection, wanted.asked)
+    found = ranked.candidates(connection, wanted.ask, wanted.asked, statistics)
+    return _ranked(connection, wanted, way, _with_seen(statistics, way.seen), {*found, *way.seen.sequences})
 
 
-def _keep(best: list[Rank], rank: Rank, ranks_max: int) -> None:
-    if len(best) < ranks_max:
-        heapq.heappush(best, rank)
-    else:
-        heapq.heappushpop(best, rank)
+def _ranked_by_rows(connection: apsw.Connection, wanted: Wanted, way: Way) -> dict[str, Any]:
+    assert wanted.asked is not None
+    nothing = Statistics(0, 0.0, (0,) * len(wanted.asked.terms))
+    return _ranked(connection, wanted, way, _with_seen(nothing, way.seen), set(way.seen.sequences))
 
 
-def results(connection: apsw.Connection, ask: SearchMessages, question: Question, found: Found) -> dict[str, Any]:
+def _with_seen(statistics: Statistics, seen: Seen) -> Statistics:
+    """What the tables know, and what was counted row by row: of rows that hold no term only that they are there."""
+    with_terms = seen.words["rows"]
+    documents, words, frequencies = statistics
+    words = (words * documents + seen.words["words"]) / max(1, documents + with_terms)
+    frequencies = tuple(count + seen.frequencies[place] for place, count in enumerate(frequencies))
+    return Statistics(documents + max(seen.rows, with_terms), words, frequencies)
+
+
+def _ranked(
+    connection: apsw.Connection, wanted: Wanted, way: Way, statistics: Statistics, candidates: set[int]
+) -> dict[str, Any]:
+    assert wanted.asked is not None
+    candidates |= set(ranked.around(connection, way.seen.sequences))
+    others = sorted(candidates - way.hits.keys())
+    hits = ranked.rescore(connection, wanted.ask, wanted.asked, statistics, others, len(others))
+    if way.hits or len(wanted.asked.terms) < CONTEXT_ALONE_TERMS_MIN:
+        hits = [hit for hit in hits if any(hit.scores[name] for name in FIELDS)]
+    return _answer(connection, wanted, way, hits[: wanted.ask.limit - len(way.hits)])
+
+
+def _answer(connection: apsw.Connection, wanted: Wanted, way: Way, hits: Sequence[ranked.Hit]) -> dict[str, Any]:
     """The best that were found and are still there, as facts."""
-    best = sorted(found.exact, reverse=True)[: ask.limit]
-    for words in sorted(found.ranked, reverse=True):
-        best += sorted(found.ranked[words], reverse=True)[: ask.limit - len(best)]
+    ask = wanted.ask
     is_default = not ask.model_fields_set & {"limit", "context_before", "context_after"}
     budget = replies.Budget(REPLY_BYTES_DEFAULT if is_default else REPLY_BYTES_MAX)
+    scored: list[tuple[int, ranked.Hit | None]] = [(hit.sequence, None) for hit in way.best_exact(wanted)]
+    scored += [(hit.sequence, hit) for hit in hits]
+    about: dict[str, Any] = {"path": "+".join(way.path), "complete": way.is_complete}
+    if not way.is_complete and way.lag is not None:
+        about["index_lag"] = way.lag
     shown: list[dict[str, Any]] = []
-    for place, (_, _, sequence) in enumerate(best):
+    for place, (sequence, hit) in enumerate(scored):
         message = next(queries.read_messages(connection, "WHERE sequence = ?", (sequence,)), None)
-        # Gone or changed since the scan passed it.
-        if message is None or not (scores := _scores(question, message)):
+        # Gone or changed since it was found.
+        if message is None or not (scores := _scores(connection, wanted, message, hit)):
             continue
-        facts = _fit(budget, _result(connection, ask, question, message) | scores, len(best) - place)
+        facts = _fit(budget, _result(connection, wanted, message) | scores, len(scored) - place)
         if facts is None:
-            return {"results": shown, "truncated": True}
+            return {"results": shown, "truncated": True} | about
         shown.append(facts)
-    return {"results": shown}
+    return {"results": shown} | about
 
 
 def _fit(budget: replies.Budget, facts: dict[str, Any], still_to_come: int) -> dict[str, Any] | None:
@@ -190,8 +183,9 @@ def _fit(budget: replies.Budget, facts: dict[str, Any], still_to_come: int) -> d
     return form if budget.take(form) else None
 
 
-def _result(connection: apsw.Connection, ask: SearchMessages, question: Question, message: Message) -> dict[str, Any]:
-    cut = excerpt(message.content, question)
+def _result(connection: apsw.Connection, wanted: Wanted, message: Message) -> dict[str, Any]:
+    ask = wanted.ask
+    cut = excerpt(message.content, wanted.question, wanted.asked)
     shown = {"snippet": cut.text, "snippet_start": cut.start, "match_ranges": [list(found) for found in cut.ranges]}
     facts: dict[str, Any] = {}
     for name, value in message.facts().items():
@@ -208,25 +202,23 @@ def _neighbour(message: Message) -> dict[str, Any]:
     return {name: getattr(message, name) for name in names} | replies.brief(message, SNIPPET_CODE_POINTS_MAX)
 
 
-def _scores(question: Question, message: Message) -> dict[str, Any]:
-    """Which fields matched, and what each gives to the score; empty if none does."""
-    metadata = message.metadata
-    match = question.match(searched(message.content, None, metadata.summary, metadata.tags))
+def _scores(connection: apsw.Connection, wanted: Wanted, message: Message, hit: ranked.Hit | None) -> dict[str, Any]:
+    """Which fields matched, and what each gives to the score; empty if the message holds the query no more."""
     scores = dict.fromkeys((*FIELDS, "context"), 0.0)
-    if match.exact and not question.by_words_only:
-        matched = match.exact
-        scores |= dict.fromkeys(matched, 1.0)
+    if hit is None:
+        metadata = message.metadata
+        held = wanted.question.held(searched(message.content, None, metadata.summary, metadata.tags))
+        scores |= dict.fromkeys(held, 1.0)
     else:
-        matched = tuple(match.words)
-        earlier: set[str] = set()
-        for name in matched:
-            scores[name] = len(match.words[name] - earlier) / len(question.words)
-            earlier |= match.words[name]
+        scores |= hit.scores
+    matched = [name for name, score in scores.items() if score]
     if not matched:
         return {}
-    return {
-        "score": sum(scores.values()),
-        "scores": scores,
-        "matched_fields": list(matched),
-        "exact": bool(match.exact),
-    }
+    facts = {"score": sum(scores.values()), "scores": scores, "matched_fields": matched, "exact": hit is None}
+    if hit is not None and hit.neighbours:
+        facts["matched_neighbours"] = [
+            other.message_id
+            for sequence in hit.neighbours
+            for other in queries.read_messages(connection, "WHERE sequence = ?", (sequence,))
+        ]
+    return facts

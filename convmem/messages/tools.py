@@ -52,7 +52,7 @@ async def read_messages(access: Access, ask: ReadMessages) -> Answer:
 
 
 async def search_messages(access: Access, ask: SearchMessages) -> Answer:
-    """Search on a reader, slice by slice."""
+    """Search on readers, step by step."""
     return Answer(await search.search(access, ask))
 
 
@@ -108,7 +108,7 @@ TOOLS = (
         name="search_messages",
         title="Search messages",
         description="Find messages in all sessions by content, summary or tags: any substring in any script; case, "
-        "width and composition do not matter (NFKC and case folding). Exact hits first, then most words; importance, "
+        "width and composition do not matter (NFKC and case folding). Exact hits first, then relevance; importance, "
         "then recency break ties.",
         input=SearchMessages,
         handle=search_messages,

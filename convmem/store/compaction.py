@@ -2,7 +2,8 @@
 
     1  fold the log, as far as it is committed, into a scratch index; nothing is taken from the index in use: that one
        may be damaged, the log is checked frame by frame
-    2  write what is live there into a draft (generation.py), then the batches that came meanwhile; sync; fold its index
+    2  write what is live there into a draft (generation.py), then the batches that came meanwhile; sync; fold its
+       index; let `beside` make what else belongs to the generation
     3  between two batches of the writer: the last few batches, sync, rename, sync the directory, go on with the new
 
 Reads and writes go on during 1 and 2. Whoever brings records along (an import) hands in another `records`; the rest is
@@ -29,7 +30,7 @@ from convmem.store.sqlite import DAMAGE, Index, State
 from convmem.store.store import Store
 
 # Progress rises over three parts of the work, each of about the same length.
-FOLDING, WRITING, BUILDING, PARTS = 0, 1, 2, 3
+FOLDING, WRITING, BUILDING, BESIDE, PARTS = 0, 1, 2, 3, 4
 # Frames that the draft may be behind when the writer is asked to stand still.
 CLOSE_BYTES = 256 * 1024
 ROUNDS_MAX = 5
@@ -37,6 +38,7 @@ CUT_TAILS = "cut-"
 
 Records = Callable[[apsw.Connection, int], Iterator[Kept]]
 Tell = Callable[[float, float, str], None]
+Beside = Callable[[int, Callable[[int, int], None]], None]
 
 
 class Parts(NamedTuple):
@@ -75,6 +77,7 @@ class Rewrite:
         tell: Tell = lambda done, total, sentence: None,
         is_stopped: Callable[[], bool] = lambda: False,
         records: Records | None = None,
+        beside: Beside | None = None,
     ) -> None:
         self._parts = parts
         self._log = log
@@ -82,6 +85,7 @@ class Rewrite:
         self._tell = tell
         self._is_stopped = is_stopped
         self._records = records or (lambda connection, through: live(connection, parts.domains))
+        self._beside = beside or (lambda generation, tell: tell(1, 1))
         self._draft: Draft | None = None
         self._copied = Position(0, 1)
         self._kept = 0
@@ -97,6 +101,7 @@ class Rewrite:
             assert self._draft is not None
             self._draft.sync()
             self._draft.fold(self._told(BUILDING, "folding the index of the new generation"), self._is_stopped)
+            self._beside(self._draft.log.generation, self._told(BESIDE, "making the tables of search"))
             for _ in range(ROUNDS_MAX):
                 end = self._committed()
                 if end.offset - self._copied.offset <= CLOSE_BYTES:

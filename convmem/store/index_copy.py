@@ -29,7 +29,7 @@ def whole_copy(
     source: RealFiles, target: RealFiles, generation: int, domains: Sequence[Domain]
 ) -> tuple[apsw.Connection, State] | None:
     """A copy of an index, open, and how far it has come; None if it is not there, not whole, or not ours to read."""
-    if not copied(source, target, generation):
+    if not copied(source, target, index_name(generation)):
         return None
     connection = None
     try:
@@ -67,9 +67,9 @@ def _is_sound(connection: apsw.Connection, domains: Sequence[Domain]) -> bool:
     return True
 
 
-def copied(source: RealFiles, target: RealFiles, generation: int) -> bool:
-    """Copy an index with its WAL into COPY; True once nothing has changed while that was done."""
-    of = {COPY + suffix: index_name(generation) + suffix for suffix in ("", "-wal")}
+def copied(source: RealFiles, target: RealFiles, name: str) -> bool:
+    """Copy a database with its WAL into COPY; True once nothing has changed while that was done."""
+    of = {COPY + suffix: name + suffix for suffix in ("", "-wal")}
     for _ in range(SALVAGE_COPIES_MAX):
         drop(target)
         there = {copy: original for copy, original in of.items() if source.exists(original)}

@@ -38,7 +38,7 @@ def open_store(files: Files, shelf: Shelf, domains: Sequence[Domain], clock: Clo
     from_start = state is not None and state.damage_offset is not None
     log, report = recovery.recover(files, witness, from_start=from_start)
     sweep(files)
-    for other in shelf.generations():
+    for other in {*shelf.generations(), *shelf.searches()}:
         if state is None or other != log.generation:
             shelf.remove(other)
     fresh = None if log.generation in shelf.generations() else log.generation

@@ -22,11 +22,19 @@ def index_name(generation: int) -> str:
     return f"index-{generation}.db"
 
 
+def search_name(generation: int) -> str:
+    """The file name of a generation's tables of search; they lie beside its index and go with it."""
+    return f"search-{generation}.db"
+
+
 class Shelf(Protocol):
     """Where the indexes of all generations lie; tests keep theirs in memory."""
 
     def generations(self) -> list[int]:
         """Return the generations that have an index file, rising."""
+
+    def searches(self) -> list[int]:
+        """Return the generations that have a file of tables of search, rising."""
 
     def open(self, generation: int) -> apsw.Connection:
         """Open the writing connection; the file is made if it is missing. apsw.Error if it cannot be read."""
@@ -44,7 +52,7 @@ class Shelf(Protocol):
         """Delete the scratch index, which is closed."""
 
     def remove(self, generation: int) -> None:
-        """Delete the file with its -wal and -shm."""
+        """Delete the file with its -wal and -shm, and the tables of search."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,13 @@ class FileShelf:
     files: RealFiles
 
     def generations(self) -> list[int]:
-        found = (re.fullmatch(r"index-([1-9][0-9]{0,18})\.db", file) for file in self.files.names())
+        return self._numbers("index")
+
+    def searches(self) -> list[int]:
+        return self._numbers("search")
+
+    def _numbers(self, kind: str) -> list[int]:
+        found = (re.fullmatch(kind + r"-([1-9][0-9]{0,18})\.db", file) for file in self.files.names())
         return sorted(int(match[1]) for match in found if match)
 
     def open(self, generation: int) -> apsw.Connection:
@@ -76,5 +90,11 @@ class FileShelf:
         self.files.remove(SCRATCH)
 
     def remove(self, generation: int) -> None:
+        self.remove_search(generation)
         for suffix in SUFFIXES:
             self.files.remove(index_name(generation) + suffix)
+
+    def remove_search(self, generation: int) -> None:
+        """Delete the tables of search of a generation; they are made anew."""
+        for suffix in SUFFIXES:
+            self.files.remove(search_name(generation) + suffix)

@@ -112,10 +112,16 @@ def connect_to_build(path: Path | str) -> apsw.Connection:
 
 def connect_to_read(path: Path | str) -> apsw.Connection:
     """Open a connection that cannot write. apsw.CantOpenError if there is no such file."""
-    connection = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READONLY)
+    connection = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     connection.set_busy_timeout(WAIT_MS)
     _configure(connection)
     return connection
+
+
+def attach_search(connection: apsw.Connection, path: Path) -> None:
+    """Let a reading connection see another file as schema `search`. apsw.CantOpenError if there is no such file."""
+    connection.execute("ATTACH ? AS search", (f"{path.absolute().as_uri()}?mode=ro",))
+    connection.execute(f"PRAGMA search.cache_size = -{CACHE_KIB}")
 
 
 def connect_to_still(path: Path) -> apsw.Connection:

@@ -50,12 +50,20 @@ class Writer:
         self._is_stopping = False
         self._failure: StoreFailed | None = None
         self._thread = ThreadPoolExecutor(1, "convmem-writer")
+        self._is_at_work = False
+        # Set after everything that may have changed the store; for one who follows and clears it.
+        self.changed = asyncio.Event()
         self.facts: Facts = store.facts()
 
     @property
     def depth(self) -> int:
         """How many commands wait."""
         return len(self._mailbox)
+
+    @property
+    def has_work(self) -> bool:
+        """True while commands wait or are carried out. May be asked on any thread."""
+        return self._is_at_work or bool(self._mailbox)
 
     @property
     def bytes_held(self) -> int:
@@ -172,7 +180,12 @@ class Writer:
         _answer(letter.reply, outcome)
 
     async def _in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+        self._is_at_work = True
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+        finally:
+            self._is_at_work = False
+            self.changed.set()
 
 
 def _answer(reply: Reply, outcome: Any) -> None:

@@ -4,7 +4,7 @@ A transport knows who is calling and from where; the gate turns that into what t
 daemon is visible from here, so a transport is tested without a store.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -23,6 +23,14 @@ class Verb(NamedTuple):
     names_paths: bool = False
 
 
+class CallAccess(Access, Protocol):
+    """What a caller may do, for one call, and what the call has cost so far."""
+
+    @property
+    def visits(self) -> Sequence[tuple[str, float]]:
+        """Each query that ran on a reader, in order: its name and its ms."""
+
+
 class Gate(Protocol):
     """What a transport needs of the daemon."""
 
@@ -37,7 +45,7 @@ class Gate(Protocol):
     async def take(self, body: AsyncIterator[bytes], arguments: Mapping[str, str]) -> Mapping[str, Any]:
         """Bring in records: the body is JSON Lines; arguments `policy` and `dry_run`. Facts, or a ConvmemError."""
 
-    def access(self, origin: Origin, progress: Progress | None) -> Access:
+    def access(self, origin: Origin, progress: Progress | None) -> CallAccess:
         """What this caller may do, for one call; never raises, refusals come from what is then asked of it.
 
         `progress(done, total, sentence)` tells the caller how far the call has come; it returns at once and never

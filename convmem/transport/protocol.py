@@ -8,6 +8,9 @@ same kernel serves HTTP and stdio.
 (`serve_one`). Measured on the daemon's hottest path, the SDK's dispatch costs as much as all of HTTP; what it would
 add there is validation of a result whose shape is four literal keys. The requests are still checked by the SDK's own
 models, and the era by its own ladder.
+
+A caller that says `"convmem/explain": true` in the `_meta` of a call is told in the result's `_meta` what each query on
+the store took. No tool has an argument for it: it is for people who measure, and models need not read of it.
 """
 
 import logging
@@ -46,6 +49,7 @@ INSTRUCTIONS = (
 VERSION_WITHOUT_HEADER = types.DEFAULT_NEGOTIATED_VERSION
 VERSION_KEY, CLIENT_KEY = types.PROTOCOL_VERSION_META_KEY, types.CLIENT_INFO_META_KEY
 SERVER_KEY = types.SERVER_INFO_META_KEY
+EXPLAIN_KEY, STAGES_KEY = "convmem/explain", "convmem/stages"
 # The list changes only with an upgrade, so a client may keep it for an hour; another token may see another profile.
 LIST_HINT = CacheHint(ttl_ms=3_600_000, scope="private")
 NAME_CODE_POINTS_SHOWN = 64
@@ -140,10 +144,11 @@ class Kernel:
         tool = self._tool(params["name"], profile)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {ascii(params['name'][:NAME_CODE_POINTS_SHOWN])[1:-1]}")
-        reply = await self._catalog.call(tool, params.get("arguments") or {}, self._gate.access(origin, progress))
+        access = self._gate.access(origin, progress)
+        reply = await self._catalog.call(tool, params.get("arguments") or {}, access)
         if reply.refused:
             logger.info("%s from %s refused: %s", tool.name, origin.device, reply.facts["error"]["code"])
-        result = {
+        result: dict[str, Any] = {
             "content": [{"type": "text", "text": reply.text}],
             "structuredContent": reply.facts,
             "isError": reply.refused,
@@ -151,6 +156,9 @@ class Kernel:
         if era.modern:
             result["resultType"] = "complete"
             result["_meta"] = {SERVER_KEY: {"name": "convmem", "version": __version__}}
+        if (params.get("_meta") or {}).get(EXPLAIN_KEY) is True:
+            stages = [{"stage": stage, "ms": round(ms, 3)} for stage, ms in access.visits]
+            result["_meta"] = result.get("_meta", {}) | {STAGES_KEY: stages}
         return result
 
     async def _list(self, request: Request, era: Era, profile: str) -> msgspec.Raw:

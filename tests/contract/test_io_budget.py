@@ -19,6 +19,7 @@ from convmem.limits import STATE_FRAME_BYTES
 from convmem.store.compaction import ROUNDS_MAX
 from convmem.store.frame import HEADER_SIZE
 from convmem.store.store import Store
+from tests.support.engines import followed
 
 
 class Counted:
@@ -118,7 +119,8 @@ async def waste(store: Counted, count: int, size: int) -> int:
     live = await asyncio.gather(*(write(store, "x" * size) for _ in range(count)))
     dead = await asyncio.gather(*(write(store, "y" * size) for _ in range(count)))
     await asyncio.gather(*(store.call("delete_message", message_id=message_id) for message_id in dead))
-    # The index has come to rest: no checkpoint of its own is due.
+    # The index has come to rest: nobody reads it, no checkpoint of its own is due.
+    await followed(store.engine)
     writer, _ = await store.engine.ready()
     await writer.alone(Store.rest)
     return len(live) * size
@@ -186,6 +188,7 @@ async def test_a_crowd_of_writers_shares_its_flushes(store: Counted) -> None:
 async def test_reading_changes_no_byte_of_any_file(tmp_path: Path) -> None:
     async with opened(tmp_path) as store:
         message_id = await write(store, "何 " * 500)
+        await followed(store.engine)
         before = files_of(tmp_path)
         for _ in range(20):
             await store.call("read_messages", view="history", session_id="s")
@@ -203,6 +206,7 @@ def files_of(directory: Path) -> dict[str, bytes]:
 async def test_an_export_writes_nothing(tmp_path: Path) -> None:
     async with opened(tmp_path) as store:
         await asyncio.gather(*(write(store, "何 " * 500) for _ in range(200)))
+        await followed(store.engine)
         before, io = files_of(tmp_path), store.engine.health()["io"]
         pieces = [piece async for piece in exchange.export(store.engine)]
         assert sum(piece.count(b"\n") for piece in pieces) == 201

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 INPUTS = {tool.name: tool.input for tool in TOOLS}
 # What compaction takes away: counts of what is dead, and references to what is gone.
-VAIN = {"messages_total", "messages_relation", "messages_source", "store_state"}
+VAIN = {"messages_total", "messages_gone", "messages_relation", "messages_source", "store_state"}
 
 metadata = st.fixed_dictionaries(
     {},

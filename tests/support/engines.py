@@ -17,6 +17,7 @@ from convmem.domain import Domain, Kept, Origin
 from convmem.engine import Engine
 from convmem.files import RealFiles
 from tests.support.notebook import NOTEBOOK
+from tests.support.waiting import until
 
 ORIGIN = Origin("laptop", "http", "tester/1")
 PATIENCE_S = 10
@@ -35,6 +36,13 @@ async def running(
         tasks.create_task(engine.run())
         yield engine
         engine.stop()
+
+
+async def followed(engine: Engine) -> None:
+    """Return once the tables of search know all that is stored and nothing more is written to them."""
+    assert engine.writer is not None
+    writer = engine.writer
+    await until(lambda: engine.indexer.rested_sequence == writer.facts.sequence)
 
 
 class Tools:

@@ -104,6 +104,10 @@ class Folded:
         finally:
             self.connection.execute("PRAGMA query_only = OFF")
 
+    async def search(self, query: Callable[..., Any], *arguments: Any) -> Any:
+        """There are no tables of search here (indexed.py has them)."""
+        return None
+
     async def rebuild(self) -> Mapping[str, Any]:
         return {"rebuilt": False}
 

@@ -40,6 +40,9 @@ class MemoryShelf:
     def generations(self) -> list[int]:
         return sorted(self.images)
 
+    def searches(self) -> list[int]:
+        return []
+
     def open(self, generation: int) -> apsw.Connection:
         self._refuse("open")
         connection = Imaged(":memory:")

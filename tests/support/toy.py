@@ -12,10 +12,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from convmem import catalog
-from convmem.domain import Access, Answer, Domain, Origin, Tool
+from convmem.domain import Answer, Domain, Origin, Tool
 from convmem.errors import Busy, Conflict, ConvmemError, StoreFailed
 from convmem.inputs import Input, Whole
-from convmem.transport.gate import Progress, Status, Verb
+from convmem.transport.gate import CallAccess, Progress, Status, Verb
 
 
 class Write(Input):
@@ -135,7 +135,7 @@ class Toy:
         self.notes += taken
         return {"taken": len(taken)}
 
-    def access(self, origin: Origin, progress: Progress | None) -> Access:
+    def access(self, origin: Origin, progress: Progress | None) -> CallAccess:
         self.origins.append(origin)
         return ToyAccess(self, origin, progress)
 
@@ -148,6 +148,7 @@ class ToyAccess:
         self.toy = toy
         self.origin = origin
         self.report = progress
+        self.visits: list[tuple[str, float]] = []
 
     async def write(self, command: Any) -> Any:
         await asyncio.sleep(0)
@@ -173,6 +174,7 @@ async def write(access: Any, ask: Write) -> Answer:
 
 
 async def read(access: Any, ask: Nothing) -> Answer:
+    access.visits.append(("look", 1.25))
     return Answer({"notes": list(access.toy.notes)}, f"{len(access.toy.notes)} notes")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from tests.support.source import REPOSITORY, imports, modules
 
 # Distributions whose module has another name, and those that uvicorn finds by itself.
-MODULE_OF = {"python-ulid": "ulid"}
+MODULE_OF = {"PyStemmer": "Stemmer", "python-ulid": "ulid"}
 FOUND_BY_UVICORN = {"httptools", "uvloop"}
 # Modules of distributions that come with another one, at the version it was built with.
 COMES_WITH = {"mcp_types": "mcp", "pydantic_core": "pydantic"}

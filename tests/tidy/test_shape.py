@@ -50,7 +50,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 # A part that stands in several files.
 SAME_PART = {
-    **dict.fromkeys(("access", "backups", "checking", "exchange", "health", "maintenance", "scrub"), "engine"),
+    **dict.fromkeys(("access", "backups", "checking", "exchange", "health"), "engine"),
+    **dict.fromkeys(("indexer", "maintenance", "reading", "scrub"), "engine"),
     **dict.fromkeys(("gateway", "offline", "restoring", "salvaging"), "daemon"),
     "setting_values": "config",
 }
@@ -72,7 +73,6 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
     "messages": {
         "check": set(),
         "create": set(),
-        "matching": set(),
         "fields": {"model"},
         "inputs": {"fields"},
         "kept": {"model", "events", "queries"},
@@ -82,7 +82,22 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "sessions": {"inputs", "queries", "replies"},
         "transfer": {"events", "inputs", "kept", "lines", "replies"},
         "views": {"model", "inputs", "queries", "replies"},
-        "search": {"model", "inputs", "queries", "replies", "matching"},
+        "scripts": set(),
+        "grams": {"scripts"},
+        "stems": set(),
+        "terms": {"scripts", "grams", "stems"},
+        "filters": {"inputs"},
+        "matching": {"terms"},
+        "search_tables": {"model", "filters", "grams", "stems", "terms"},
+        "search_check": {"grams", "search_tables"},
+        "exact": {"model", "inputs", "filters", "grams", "matching", "scripts"},
+        "scan": {"model", "inputs", "filters", "matching", "stems", "terms", "exact"},
+        "scoring": {"terms"},
+        "ranked": {"model", "inputs", "filters", "scoring", "terms"},
+        "search": {
+            *("model", "inputs", "queries", "replies", "matching", "terms", "exact", "scan", "ranked"),
+            "search_tables",
+        },
         "tools": {"sessions", "transfer", "views"},
     },
 }

@@ -16,6 +16,8 @@ from convmem.errors import Busy, LogCorrupt, Stopping, StoreFailed
 from convmem.files import RealFiles
 from convmem.store.log import Position
 from convmem.store.store import Store
+from tests.support import engines
+from tests.support.manual_clock import ManualClock
 from tests.support.notebook import NOTEBOOK, Add, Strike, notes
 
 ORIGIN = Origin("laptop", "http", "tester/1")
@@ -50,6 +52,22 @@ async def test_a_call_that_comes_while_the_store_is_opened_waits_for_it(tmp_path
         await engine.access(ORIGIN).write(Add(("a",)))
         assert [note for _, note in await engine.access(ORIGIN).read(notes)] == ["a"]
         assert engine.status() == "ok"
+
+
+async def test_each_visit_to_a_reader_is_noted_with_what_it_took(tmp_path: Path) -> None:
+    clock = ManualClock()
+
+    def look(connection: apsw.Connection, elapsed_ms: int) -> int:
+        clock.pass_ms(elapsed_ms)
+        return elapsed_ms
+
+    async with engines.running(tmp_path, clock=clock) as engine:
+        access = engine.access(ORIGIN)
+        await access.write(Add(("a",)))
+        assert [await access.read(look, 5), await access.read(look, 7)] == [5, 7]
+        assert await access.search(notes) is None
+        assert access.visits == [("look", 5.0), ("look", 7.0), ("notes", 0.0)]
+        assert engine.access(ORIGIN).visits == []
 
 
 async def test_while_the_index_is_folded_calls_are_busy_with_progress_and_health_answers(

@@ -19,6 +19,7 @@ from convmem.errors import Busy, CallerError, Conflict, DiskFault, Invalid, Stop
 from convmem.files import RealFile, RealFiles, regular
 from convmem.transfer import scan as scan_module
 from convmem.transfer.intake import Intake
+from tests.support.engines import followed
 from tests.support.filed import message, records_of, written
 
 ORIGIN = Origin("laptop", "http")
@@ -51,8 +52,9 @@ class Store:
         finally:
             file.close()
 
-    def contents(self) -> dict[str, bytes]:
-        """Every file but SQLite's memory for locks."""
+    async def contents(self) -> dict[str, bytes]:
+        """Every file but SQLite's memory for locks, once nothing more is written."""
+        await followed(self.engine)
         return {path.name: path.read_bytes() for path in self.directory.iterdir() if not path.name.endswith("-shm")}
 
 
@@ -110,7 +112,7 @@ async def test_an_export_is_one_moment_however_long_it_is_read(store: Store, mon
 async def test_a_file_that_is_refused_changes_nothing_and_leaves_nothing(store: Store):
     kept = await store.say("kept")
     known = records_of(await store.export())[0]
-    before = store.contents()
+    before = await store.contents()
     for records, kind in (
         ([message(0), message(1, revision=0)], Invalid),
         ([message(0), known | {"content": "other"}], Conflict),
@@ -119,29 +121,29 @@ async def test_a_file_that_is_refused_changes_nothing_and_leaves_nothing(store: 
         with pytest.raises(kind) as refused:
             await store.bring(written(records))
         assert refused.value.details["line"] == 3
-    assert store.contents() == before
+    assert await store.contents() == before
     assert [record["message_id"] for record in records_of(await store.export())] == [kept]
 
 
 async def test_a_dry_run_says_what_would_happen_and_does_not_do_it(store: Store):
     await store.say("kept")
     known = records_of(await store.export())[0]
-    before = store.contents()
+    before = await store.contents()
     data = written([message(0), known, message(1)])
     facts = await store.bring(data, dry_run=True)
     assert (facts["new"], facts["unchanged"], facts["dry_run"], facts["generation"]) == (2, 1, True, "1")
     facts = await store.bring(written([known | {"content": "x"}]), "overwrite", dry_run=True)
     assert facts["overwritten"] == 1
-    assert store.contents() == before
+    assert await store.contents() == before
 
 
 async def test_a_file_that_brings_nothing_new_costs_nothing(store: Store):
     await store.say("kept")
-    before = store.contents()
+    before = await store.contents()
     counters = store.engine.health()["io"]
     facts = await store.bring(await store.export())
     assert (facts["unchanged"], facts["generation"]) == (1, "1")
-    assert store.contents() == before
+    assert await store.contents() == before
     assert store.engine.health()["io"] == counters
 
 
@@ -202,7 +204,7 @@ async def test_a_file_that_changes_between_its_two_readings_is_refused(store: St
         with pytest.raises(Conflict):
             await store.bring(data)
         assert (await store.export()).split(b"\n")[1:] == before.split(b"\n")[1:]
-    assert not [name for name in store.contents() if name.startswith("staging")]
+    assert not [name for name in await store.contents() if name.startswith("staging")]
 
 
 async def test_a_stop_abandons_an_import_and_the_store_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -223,7 +225,7 @@ async def test_a_stop_abandons_an_import_and_the_store_is_as_it_was(tmp_path: Pa
             await store.bring(data)
     async with running(tmp_path / "data") as store:
         assert (await store.export()).split(b"\n")[1:] == before.split(b"\n")[1:]
-        assert not [name for name in store.contents() if name.startswith("staging")]
+        assert not [name for name in await store.contents() if name.startswith("staging")]
 
 
 async def body(*parts: bytes | Exception) -> AsyncIterator[bytes]:
@@ -256,10 +258,10 @@ async def test_arguments_that_mean_nothing_are_refused_before_anything_is_read(
 
 
 async def test_a_sender_who_goes_away_leaves_nothing(store: Store):
-    before = store.contents()
+    before = await store.contents()
     with pytest.raises(ConnectionResetError):
         await exchange.upload(store.engine, body(written([message(0)]), ConnectionResetError()), {})
-    assert store.contents() == before
+    assert await store.contents() == before
     assert (await store.bring(written([message(0)])))["new"] == 1
 
 
@@ -267,7 +269,7 @@ async def test_a_request_over_the_bound_is_refused_while_it_comes(store: Store, 
     monkeypatch.setattr(exchange, "IMPORT_BYTES_MAX", 1_000)
     with pytest.raises(Invalid):
         await exchange.upload(store.engine, body(b"x" * 600, b"x" * 600, AssertionError("read on")), {})
-    assert not [name for name in store.contents() if name.startswith("staging")]
+    assert not [name for name in await store.contents() if name.startswith("staging")]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from convmem.cli.asking import CallFailed
-from convmem.cli.call import Place, call
+from convmem.cli.call import Place, call, call_explained
 from convmem.errors import Busy, NotFound, StoreFailed
 
 
@@ -75,6 +75,19 @@ def test_a_call_is_one_request_over_the_local_socket(tmp_path: Path):
     assert request["method"] == "tools/call"
     assert request["params"] == {"name": "search_messages", "arguments": {"query": "é"}}
     assert "Authorization" not in headers
+
+
+def test_what_a_call_took_is_asked_for_and_told_with_its_facts():
+    answer = facts({"found": 1})
+    answer["result"]["_meta"] = {"convmem/stages": [{"stage": "find", "ms": 3.5}, {"stage": "tail", "ms": 1}]}
+    with over_tcp(200, answer) as url:
+        assert call_explained(Place(url=url), "search_messages", {}) == ({"found": 1}, [("find", 3.5), ("tail", 1)])
+    assert Answering.asked[0][2]["params"]["_meta"] == {"convmem/explain": True}
+
+
+def test_a_daemon_that_does_not_tell_what_a_call_took_is_asked_all_the_same():
+    with over_tcp(200, facts({"found": 1})) as url:
+        assert call_explained(Place(url=url), "search_messages", {}) == ({"found": 1}, [])
 
 
 def test_a_call_to_another_machine_sends_the_token():

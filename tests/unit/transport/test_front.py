@@ -59,6 +59,15 @@ def test_a_call_of_2026_says_also_that_it_is_complete_and_by_whom(client: httpx.
     assert result["content"] == [{"type": "text", "text": f"{len(TOY.notes)} notes"}]
 
 
+def test_what_a_call_took_stands_beside_its_answer_and_changes_nothing_of_it(client: httpx.Client):
+    plain = post(client, call("toy_read"))
+    told = post(client, call("toy_read", None, 1, **{"convmem/explain": True}))
+    stages = b',"_meta":{"convmem/stages":[{"stage":"look","ms":1.25}]}'
+    assert told.content.count(stages) == 1
+    assert told.content.replace(stages, b"") == plain.content
+    assert post(client, call("toy_read", None, 1, **{"convmem/explain": False})).content == plain.content
+
+
 @pytest.mark.parametrize("version", [None, "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 def test_every_version_of_the_initialize_era_is_served(client: httpx.Client, version: str | None):
     params = {

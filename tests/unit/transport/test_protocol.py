@@ -66,6 +66,21 @@ async def test_the_official_client_finds_and_calls_tools(server: Any, mode: str)
 
 
 @pytest.mark.parametrize("mode", MODES)
+async def test_what_a_call_took_is_told_to_whoever_asks_and_to_nobody_else(server: Any, mode: str):
+    async with Client(server, mode=mode) as client:
+        told = await client.call_tool("toy_read", {}, meta={"convmem/explain": True})
+        assert (told.meta or {})["convmem/stages"] == [{"stage": "look", "ms": 1.25}]
+        assert ("io.modelcontextprotocol/serverInfo" in (told.meta or {})) == (mode == "auto")
+        wrote = await client.call_tool("toy_write", {"text": "x"}, meta={"convmem/explain": True})
+        assert (wrote.meta or {})["convmem/stages"] == []
+        refused = await client.call_tool("toy_refuse", {"how": "busy"}, meta={"convmem/explain": True})
+        assert (refused.is_error, (refused.meta or {})["convmem/stages"]) == (True, [])
+        for meta in (None, {"convmem/explain": False}, {"convmem/explain": 1}, {"convmem/explain": "true"}):
+            silent = await client.call_tool("toy_read", {}, meta=meta)
+            assert "convmem/stages" not in (silent.meta or {})
+
+
+@pytest.mark.parametrize("mode", MODES)
 async def test_the_official_client_hears_of_errors_of_the_protocol(server: Any, mode: str):
     async with Client(server, mode=mode) as client:
         with pytest.raises(MCPError) as unknown:

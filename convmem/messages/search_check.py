@@ -1,0 +1,92 @@
+"""What the tables of search say otherwise than the index: every token and gram of every message they know.
+
+Neither table can be read message by message, only token by token. So both sides are summed up: what each token stands
+for is added to a bucket by the token's hash, weighted by the field, as a count and two sums over the sequences. Memory
+stays the same however many words there are. What the index says is written into tables of the same kind first, some
+thousand messages at a time: SQLite's own tokenizer has the last word about tokens. A difference names the table, not
+the message; what helps is the same: the tables are made anew.
+"""
+
+import json
+from collections.abc import Iterable
+from itertools import islice
+from zlib import crc32
+
+import apsw
+
+from convmem.messages import search_tables
+from convmem.messages.search_tables import Row, document, rows
+
+BUCKETS = 1 << 12
+ROWS_AT_ONCE = 2_000
+TABLES = {"messages_word": "words", "messages_gram": "grams"}
+# A token, how often it stands in messages, and two sums of where. The second notices two that changed places.
+SUMS = (
+    "SELECT term, sum(weight), sum(doc * weight), sum(doc % 8191 * (doc % 8191) * weight) FROM (SELECT term, doc,"
+    " CASE col WHEN 'summary' THEN 2 WHEN 'tags' THEN 3 WHEN 'other' THEN 4 ELSE 1 END AS weight FROM {}"
+    " WHERE doc NOT IN (SELECT value FROM json_each(?))) GROUP BY term"
+)
+
+Sums = list[tuple[int, int, int]]
+
+
+def check(search: apsw.Connection, index: apsw.Connection) -> list[str]:
+    """What is wrong with the tables of search, one sentence each; empty if all is well.
+
+    `search` sees one moment, `index` the same or a later one: messages that were changed or deleted since are left out
+    on both sides. Tables are made on `search` that only it sees.
+    """
+    expected = {table: _empty() for table in TABLES}
+    for table in TABLES:
+        search.execute(f"CREATE VIRTUAL TABLE temp.known_{table} USING fts5vocab('main', '{table}', 'instance')")
+    _make(search)
+    watermark = search_tables.read_watermark(search)
+    left_out = json.dumps(search_tables.changed_since(index, watermark))
+    live = rows(index, watermark)
+    while some := list(islice(live, ROWS_AT_ONCE)):
+        _fill(search, some)
+        for table in TABLES:
+            _add(expected[table], search, f"temp.made_{table}_row", "[]")
+    found = []
+    for table, what in TABLES.items():
+        known = _empty()
+        _add(known, search, f"temp.known_{table}", left_out)
+        if known != expected[table]:
+            found.append(f"the tables of search: the {what} of messages are not those of the index")
+    return found
+
+
+def _make(search: apsw.Connection) -> None:
+    """Tables of the same kind as those to be checked, empty."""
+    for table in TABLES:
+        (create,) = search.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).fetchone() or ("",)
+        search.execute(str(create).replace(f"VIRTUAL TABLE {table}", f"VIRTUAL TABLE temp.made_{table}", 1))
+        search.execute(
+            f"CREATE VIRTUAL TABLE temp.made_{table}_row USING fts5vocab('temp', 'made_{table}', 'instance')"
+        )
+
+
+def _fill(search: apsw.Connection, some: Iterable[Row]) -> None:
+    """Write into them what these messages should be known by, and nothing else."""
+    for table in TABLES:
+        search.execute(f"INSERT INTO temp.made_{table} (made_{table}) VALUES ('delete-all')")
+    for row in some:
+        made = document(row)
+        search.execute(
+            "INSERT INTO temp.made_messages_word (rowid, content, summary, tags, other) VALUES (?, ?, ?, ?, ?)",
+            (row.sequence, made.content, made.summary, made.tags, made.other),
+        )
+        search.execute("INSERT INTO temp.made_messages_gram (rowid, body) VALUES (?, ?)", (row.sequence, made.grams))
+
+
+def _empty() -> Sums:
+    return [(0, 0, 0)] * BUCKETS
+
+
+def _add(sums: Sums, search: apsw.Connection, vocabulary: str, left_out: str) -> None:
+    for term, count, first, second in search.execute(SUMS.format(vocabulary), (left_out,)):
+        hashed = crc32(term.encode())
+        bucket = hashed % BUCKETS
+        old = sums[bucket]
+        # Weighted by the whole hash: tokens of one bucket must not stand in for each other.
+        sums[bucket] = (old[0] + hashed * count, old[1] + hashed * first, old[2] + hashed * second)
