@@ -16,6 +16,10 @@ TESTS = (
     *("tests/unit/store", "tests/crash", "tests/property/test_store_machine.py", "tests/unit/test_engine.py"),
     *("tests/unit/test_maintenance.py", "tests/unit/test_scrub.py", "--ignore=tests/crash/test_kill_compaction.py"),
 )
+TESTS_OF_SEARCH = (
+    *("tests/unit/messages", "tests/unit/test_indexer.py", "tests/unit/test_reading.py", "tests/unit/store"),
+    *("tests/unit/test_engine.py", "tests/property/test_exact_search.py"),
+)
 # Several times what they take without a fault.
 TESTS_S = 400
 
@@ -27,6 +31,11 @@ class Mutant(NamedTuple):
     file: str
     old: str
     new: str
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """Which tests must notice it."""
+        return TESTS_OF_SEARCH if self.what.startswith("search:") else TESTS
 
 
 MUTANTS = (
@@ -128,7 +137,7 @@ MUTANTS = (
     Mutant("compaction: receipts are forgotten", "../messages/kept.py", "    receipts = _receipts(connection)\n", "    receipts = iter(())\n"),
     Mutant("compaction: revisions begin anew", "../messages/kept.py", "            revision=revision,\n", ""),
     Mutant("compaction: two may be made at a time", "../maintenance.py", "    if engine.renewal.locked():\n", "    if False:\n"),
-    Mutant("compaction: readers stay with the old generation", "../engine.py", "        self._readers.renew(self._connect(generation))\n", "        pass\n"),
+    Mutant("compaction: readers stay with the old generation", "../engine.py", "        self.reading.renew(generation, has_search=generation in self._shelf.searches())\n", "        pass\n"),
     Mutant("compaction: readers keep old connections", "readers.py", "        self._connect = connect\n        self._close_stale()\n", "        self._connect = connect\n"),
     Mutant("compaction: a reader keeps an index that was opened too late", "readers.py", "            if known is self._connect:\n", "            if known is connect:\n"),
     Mutant("compaction: a state may be torn", "recovery.py", "            return end, found, is_state or (before is not None and before.is_inside_state)\n", "            return end, found, False\n"),
@@ -136,6 +145,25 @@ MUTANTS = (
     Mutant("compaction: a state need not end", "log.py", "found is Fault.NONE and before is not None and before.is_inside_state", "False"),
     Mutant("compaction: a batch may follow an unfinished state", "frame.py", "        return header.kind == STATE and header.sequence >= before.sequence\n", "        return header.sequence >= before.sequence\n"),
     Mutant("compaction: the scrub does not begin anew", "../scrub.py", "        self._again.set()\n", ""),
+    Mutant("search: what the tables do not know yet is left out", "../messages/search.py", "    way.take(seen.exact)\n    way.seen, way.is_complete = seen, seen.is_done\n    if lag:", "    way.seen, way.is_complete = seen, seen.is_done\n    if lag:"),
+    Mutant("search: the watermark runs ahead", "../messages/search_tables.py", "            (through, *counted),\n", "            (through + 1, *counted),\n"),
+    Mutant("search: stale rows of the tables are believed", "../messages/exact.py", "CASE WHEN m.changed_sequence <= :watermark AND ", "CASE WHEN "),
+    Mutant("search: what is changed keeps its old words", "../messages/search_tables.py", "is_new=sequence > watermark", "is_new=True"),
+    Mutant("search: what is deleted stays in the tables", "../messages/search_tables.py", "gone_sequence > ?1 AND gone_sequence <= ?2", "0"),
+    Mutant("search: what changed at once is cut in two", "../messages/search_tables.py", " AND changed_sequence <= ?2 UNION ALL", " AND changed_sequence < ?2 UNION ALL"),
+    Mutant("search: letters that folding joins cannot be found alone", "../messages/grams.py", "        yield other\n", "        pass\n"),
+    Mutant("search: the last letters begin no gram", "../messages/grams.py", "map(marked, folded)) + MARKS", "map(marked, folded))"),
+    Mutant("search: filters are not verified", "../messages/exact.py", " AND {selected.conditions}", ""),
+    Mutant("search: tables of another version are trusted", "search_index.py", "        return OTHER_VERSION\n", "        pass\n"),
+    Mutant("search: tables ahead of the index are trusted", "search_index.py", '        return "ahead of the index"\n', "        pass\n"),
+    Mutant("search: tables are trusted after the machine went down", "search_index.py", "    may_be_harmed = ", "    may_be_harmed = False and "),
+    Mutant("search: damaged tables are not made anew", "../indexer.py", "        self._doubted = (generation, why)\n        self._wake()\n", "        pass\n"),
+    Mutant("search: an offer for the old generation beats the new one", "../reading.py", "            if self._sight.generation == generation:\n", "            if True:\n"),
+    Mutant("search: a compaction makes no tables", "../maintenance.py", "    build = engine.indexer.build if records is None else None\n", "    build = None\n"),
+    Mutant("search: the writer does not go first", "../indexer.py", " and writer.has_work:\n", " and False:\n"),
+    Mutant("search: tables of a removed index stay", "shelf.py", "        self.remove_search(generation)\n        for suffix", "        for suffix"),
+    Mutant("search: neighbours do not count", "../messages/scoring.py", "NEIGHBOUR_WEIGHTS = (0.5, 0.3)", "NEIGHBOUR_WEIGHTS = (0.0, 0.0)"),
+    Mutant("search: gone messages are answered", "../messages/search.py", "        if message is None or not (scores", "        if not (scores"),
 )  # fmt: skip
 
 
@@ -150,7 +178,7 @@ def is_killed(mutant: Mutant) -> bool:
         path.write_text(text.replace(mutant.old, mutant.new))
         try:
             done = subprocess.run(
-                [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *TESTS],
+                [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *mutant.tests],
                 cwd=tree,
                 capture_output=True,
                 text=True,
