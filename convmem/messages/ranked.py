@@ -87,18 +87,23 @@ def statistics(connection: apsw.Connection, asked: Asked) -> Statistics:
     documents, words = connection.execute(
         "SELECT documents, content_words + summary_words + tags_words FROM search.messages_state"
     ).fetchone() or (0, 0)
-    first, last = _ends(connection)
     frequencies = [0] * len(asked.terms)
     for place, term in enumerate(asked.terms[: asked.letters.start]):
-        count, least = connection.execute(
-            "SELECT count(*), min(rowid) FROM (SELECT rowid FROM search.messages_word WHERE messages_word MATCH ?"
-            f" ORDER BY rowid DESC LIMIT {SEARCH_FREQUENCY_COUNTED_MAX})",
-            (f"{{content summary tags}} : {_quoted(term)}",),
-        ).fetchone() or (0, 0)
-        if count == SEARCH_FREQUENCY_COUNTED_MAX:
-            count = count * (last - first + 1) // max(1, last - least + 1)
-        frequencies[place] = min(count, documents)
+        frequencies[place] = min(_frequency(connection, f"{{content summary tags}} : {_quoted(term)}"), documents)
     return Statistics(documents, words / max(1, documents), tuple(frequencies))
+
+
+def _frequency(connection: apsw.Connection, match: str) -> int:
+    """In how many messages something stands; estimated from the newest if it is in many."""
+    count, least = connection.execute(
+        "SELECT count(*), min(rowid) FROM (SELECT rowid FROM search.messages_word WHERE messages_word MATCH ?"
+        f" ORDER BY rowid DESC LIMIT {SEARCH_FREQUENCY_COUNTED_MAX})",
+        (match,),
+    ).fetchone() or (0, 0)
+    if count < SEARCH_FREQUENCY_COUNTED_MAX:
+        return int(count)
+    first, last = _ends(connection)
+    return int(count * (last - first + 1) // max(1, last - least + 1))
 
 
 def _ends(connection: apsw.Connection) -> tuple[int, int]:
@@ -108,16 +113,29 @@ def _ends(connection: apsw.Connection) -> tuple[int, int]:
     return int(first or 0), int(last or 0)
 
 
-def candidates(connection: apsw.Connection, ask: SearchMessages, asked: Asked, statistics: Statistics) -> list[int]:
-    """The sequences of messages among which the best are, in the order of their promise; some may be gone."""
-    by_rarity = sorted((frequency, place) for place, frequency in enumerate(statistics.frequencies) if frequency)
+class Candidates(NamedTuple):
+    """The sequences of messages among which the best are, in the order of their promise; some may be gone. `is_sure` is
+    false if messages that pass the filters may have been passed over: no token says which these are, and the terms
+    stand in too many to look at all.
+    """
+
+    sequences: list[int]
+    is_sure: bool
+
+
+def candidates(connection: apsw.Connection, ask: SearchMessages, asked: Asked, statistics: Statistics) -> Candidates:
+    """The messages that promise most; the tables are asked for no more than the budget bears."""
+    passing = min((_frequency(connection, _quoted(token)) for token in tokens_asked(ask)), default=statistics.documents)
+    by_rarity = sorted(
+        (min(frequency, passing), place) for place, frequency in enumerate(statistics.frequencies) if frequency
+    )
     present = [asked.terms[place] for _, place in by_rarity]
     rare: dict[str, float] = {}
     postings = 0
     for (frequency, _), term in zip(by_rarity, present, strict=True):
         postings += frequency
         if postings <= SEARCH_POSTINGS_MAX and len(rare) < CHOOSING_TERMS_MAX:
-            rare[term] = idf(statistics.documents, frequency)
+            rare[term] = idf(statistics.documents, statistics.frequencies[asked.places[term]])
     looked_up = _Lookup(connection, ask)
     found = dict.fromkeys(looked_up.best(rare, max(SEARCH_BEST_ROWS, ask.limit)))
     if len(rare) < len(present):
@@ -128,7 +146,13 @@ def candidates(connection: apsw.Connection, ask: SearchMessages, asked: Asked, s
                 found |= dict.fromkeys(looked_up.newest(kept, by_rarity[left_out == 0][0]))
         if not rare:
             found |= dict.fromkeys(looked_up.newest(present[:1], by_rarity[0][0]))
-    return list(found | dict.fromkeys(around(connection, list(found)[:SEARCH_BEST_ROWS_WITH_NEIGHBOURS])))
+    is_sure = postings <= SEARCH_POSTINGS_MAX or not _has_untold(ask)
+    found |= dict.fromkeys(around(connection, list(found)[:SEARCH_BEST_ROWS_WITH_NEIGHBOURS]))
+    return Candidates(list(found), is_sure)
+
+
+def _has_untold(ask: SearchMessages) -> bool:
+    return any(getattr(ask, name) is not None for name in UNTOLD)
 
 
 class _Lookup:
@@ -139,7 +163,7 @@ class _Lookup:
         self._filters = [_quoted(token) for token in tokens_asked(ask)]
         self._tables = "search.messages_word"
         self._conditions, self._bindings = "1", dict[str, Any]()
-        if any(getattr(ask, name) is not None for name in UNTOLD):
+        if _has_untold(ask):
             self._tables += " CROSS JOIN messages_message AS m ON m.sequence = messages_word.rowid"
             self._conditions, self._bindings = selection(ask)
         self._first, self._last = _ends(connection)

@@ -117,11 +117,14 @@ async def _by_rows(access: Access, wanted: Wanted, lag: int | None) -> dict[str,
     return facts
 
 
-def _ranked_by_tables(connection: apsw.Connection, wanted: Wanted, way: Way) -> dict[str, Any]:
+def _ranked_by_tables(connection: apsw.Connection, wanted: Wanted, way: Way) -> dict[str, Any] | None:
+    """What the search answers; None if the tables passed over messages that may fill the answer."""
     assert wanted.asked is not None
     statistics = ranked.statistics(connection, wanted.asked)
     found = ranked.candidates(connection, wanted.ask, wanted.asked, statistics)
-    return _ranked(connection, wanted, way, _with_seen(statistics, way.seen), {*found, *way.seen.sequences})
+    among = {*found.sequences, *way.seen.sequences}
+    facts = _ranked(connection, wanted, way, _with_seen(statistics, way.seen), among)
+    return facts if found.is_sure or len(facts["results"]) == wanted.ask.limit else None
 
 
 def _ranked_by_rows(connection: apsw.Connection, wanted: Wanted, way: Way) -> dict[str, Any]:

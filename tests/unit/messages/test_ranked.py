@@ -28,7 +28,7 @@ def chosen(indexed: Indexed, query: str, **filters: Any) -> list[int]:
     indexed.feed()
     asked = terms.asked(query)
     ask = SearchMessages(query=query, **filters)
-    return candidates(indexed.connection, ask, asked, statistics(indexed.connection, asked))
+    return candidates(indexed.connection, ask, asked, statistics(indexed.connection, asked)).sequences
 
 
 def hits(indexed: Indexed, query: str, sequences: list[int] | None = None, **filters: Any) -> list[Hit]:
@@ -37,7 +37,7 @@ def hits(indexed: Indexed, query: str, sequences: list[int] | None = None, **fil
     known = statistics(indexed.connection, asked)
     ask = SearchMessages(query=query, **filters)
     if sequences is None:
-        sequences = candidates(indexed.connection, ask, asked, known)
+        sequences = candidates(indexed.connection, ask, asked, known).sequences
     return rescore(indexed.connection, ask, asked, known, sequences, ask.limit)
 
 
@@ -313,3 +313,29 @@ async def test_the_messages_beside_are_those_of_the_session(indexed: Indexed):
     assert list(around(indexed.connection, [3])) == [2, 5, 1, 6]
     assert list(around(indexed.connection, [4, 1])) == [2, 3]
     assert list(around(indexed.connection, [])) == []
+
+
+async def test_of_common_words_the_few_messages_that_a_filter_passes_are_all_candidates(
+    indexed: Indexed, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(ranked, "SEARCH_POSTINGS_MAX", 5)
+    await say(indexed, "the server was deployed", "deployed a server", project="old")
+    for number in range(40):
+        await indexed.say(f"server deployed {number}", f"session {number}")
+    assert sorted(chosen(indexed, "deploy servers", project="old")) == [1, 2]
+
+
+async def test_what_no_token_tells_is_said_to_be_passed_over(indexed: Indexed, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ranked, "SEARCH_POSTINGS_MAX", 5)
+    await say(indexed, "the server was deployed")
+    indexed.clock.pass_ms(1)
+    for number in range(40):
+        await indexed.say(f"server deployed {number}", f"session {number}")
+    indexed.feed()
+    asked = terms.asked("deploy servers")
+    for filters, is_sure in (({}, True), ({"role": "user"}, True), ({"until": START_MS}, False)):
+        ask = SearchMessages(query="deploy servers", **filters)
+        known = statistics(indexed.connection, asked)
+        assert candidates(indexed.connection, ask, asked, known).is_sure is is_sure
+    monkeypatch.setattr(ranked, "SEARCH_POSTINGS_MAX", 5_000)
+    assert candidates(indexed.connection, ask, asked, known).is_sure

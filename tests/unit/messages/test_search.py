@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from convmem.limits import REPLY_BYTES_DEFAULT, REPLY_BYTES_MAX
-from convmem.messages import scan, search
+from convmem.messages import ranked, scan, search
 from convmem.messages.replies import reply_bytes
 from tests.support.folded import Folded
 from tests.support.indexed import Indexed
@@ -299,6 +299,19 @@ async def test_lost_tables_are_done_without(lost: Any):
     facts = await folded.call("search_messages", query="one needle")
     assert [result["snippet"] for result in facts["results"]] == ["one needle", "needles"]
     assert facts["path"] == "scan+ranked"
+
+
+async def test_common_words_of_long_ago_are_found_row_by_row(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ranked, "SEARCH_POSTINGS_MAX", 5)
+    folded = Fed()
+    await folded.say("the server was deployed")
+    folded.clock.pass_ms(1)
+    for number in range(40):
+        await folded.say(f"server deployed {number}", f"session {number}")
+    facts = await folded.call("search_messages", query="deploy servers", until=START_MS)
+    assert [result["snippet"] for result in facts["results"]] == ["the server was deployed"]
+    assert facts["path"] == "scan+ranked"
+    assert (await folded.call("search_messages", query="deploy servers"))["path"] == "index+ranked"
 
 
 async def test_tables_too_far_behind_are_done_without(monkeypatch: pytest.MonkeyPatch):
