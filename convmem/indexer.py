@@ -11,8 +11,11 @@ it keeps is disposable: a file that cannot be trusted is removed and made anew w
 
 import asyncio
 import logging
+import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from typing import Any
 
@@ -36,6 +39,7 @@ from convmem.store.writer import Writer
 
 JOURNAL = logging.getLogger("convmem")
 YIELD_S = 0.001
+NICE = 15
 Tell = Callable[[int, int], None]
 
 
@@ -53,6 +57,7 @@ class Indexer:
         self._generation = 0
         self._doubted: tuple[int, str] | None = None
         self._wake: Callable[[], object] = lambda: None
+        self._thread = ThreadPoolExecutor(1, "convmem-indexer", initializer=_let_others_go_first)
         self._ended = threading.Event()
         # What is known of itself, for health: what was found at the last opening, the change through which all is
         # known, how many changes it is behind (None: nothing is open), what keeps it from its work.
@@ -86,10 +91,11 @@ class Indexer:
             self._wake = lambda: None
             self._ended.set()
             await self._in_thread(self._close)
+            self._thread.shutdown()
 
     async def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a step on a thread and see it end even if cancelled; a step that was asked to stop has done nothing."""
-        step = asyncio.get_running_loop().run_in_executor(None, function, *arguments)
+        step = asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
         try:
             return await asyncio.shield(step)
         except asyncio.CancelledError:
@@ -225,3 +231,10 @@ async def _is_set_within(event: asyncio.Event, seconds: float | None) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+def _let_others_go_first() -> None:
+    """Let this thread have a processor when no other thread of ours wants it; Linux has priorities of threads."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
