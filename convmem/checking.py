@@ -7,7 +7,7 @@ and removes the index of the one before. So what is found is believed only if th
 import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -107,12 +107,10 @@ def _looked(
     try:
         if not files.exists(names[0]):
             return invariants.look(file, None, domains, clock, tell), True
-        with (
+        with ExitStack() as opened:
             # The tables of search first: what is committed between the two moments lies behind their watermark.
-            _moment(files, names[1], is_stopped, is_still=before[1] is not None) as search,
-            _moment(files, names[0], is_stopped, is_still=before[0] is not None) as index,
-        ):
-            assert index is not None
+            search = _search(opened, files, names[1], is_stopped, is_still=before[1] is not None)
+            index = opened.enter_context(_moment(files, names[0], is_stopped, is_still=before[0] is not None))
             found = invariants.look(file, index, domains, clock, tell)
             if search is not None and not found.violations:
                 tell(1, 1, "comparing the tables of search")
@@ -126,23 +124,37 @@ def _looked(
     return found, all(one is None or one == _stamps(files, name) for one, name in zip(before, names, strict=True))
 
 
+def _search(
+    opened: ExitStack, files: RealFiles, name: str, is_stopped: Callable[[], bool], *, is_still: bool
+) -> apsw.Connection | str | None:
+    """One moment of the tables of search, None where there are none, or why they cannot be read."""
+    if not files.exists(name):
+        return None
+    try:
+        return opened.enter_context(_moment(files, name, is_stopped, is_still=is_still))
+    except (apsw.CantOpenError, apsw.IOError) as error:
+        return str(error) if files.exists(name) else None
+    except sqlite.DAMAGE as error:
+        return str(error)
+
+
 def _search_differs(
-    search: apsw.Connection, index: apsw.Connection, domains: Sequence[Domain], generation: int
+    search: apsw.Connection | str, index: apsw.Connection, domains: Sequence[Domain], generation: int
 ) -> list[str]:
+    sentence = f"{search_name(generation)} is damaged: {{}}{search_index.HEALED}"
+    if isinstance(search, str):
+        return [sentence.format(search)]
     try:
         return search_index.differences(search, index, domains, generation)
     except (apsw.SQLError, *sqlite.DAMAGE) as error:
-        return [f"the tables of search are damaged: {error}"]
+        return [sentence.format(error)]
 
 
 @contextmanager
 def _moment(
     files: RealFiles, name: str, is_stopped: Callable[[], bool], *, is_still: bool
-) -> Iterator[apsw.Connection | None]:
-    """A connection that sees one moment of a file, if it is there: what is committed meanwhile is not seen."""
-    if not files.exists(name):
-        yield None
-        return
+) -> Iterator[apsw.Connection]:
+    """A connection that sees one moment of a file: what is committed meanwhile is not seen."""
     with _opened(files, name, is_still=is_still) as connection:
         connection.set_progress_handler(is_stopped, STEPS)
         connection.execute("BEGIN")

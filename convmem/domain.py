@@ -128,14 +128,16 @@ class Searchable:
     `create` is their SQL; `version` changes when what they hold for the same records does. `watermark` is the sequence
     of the change through which they know the index. `feed(search, index, pause)` lets them follow by one transaction
     and returns how many records, 0 when they know all; it calls `pause` between two records, which may wait or raise.
-    `lag(index, watermark)` says how many changes of the index lie behind a watermark, `check(search, index)` what the
-    tables say otherwise than the index, in sentences.
+    `lag(index, watermark)` says how many changes of the index lie behind a watermark. `is_sound(search, index)` is a
+    quick look whether the tables can be those of this index, `check(search, index)` says in sentences what they say
+    otherwise than it.
     """
 
     create: str
     version: str
     watermark: Callable[[apsw.Connection], int]
     feed: Callable[[apsw.Connection, apsw.Connection, Callable[[], None]], int]
+    is_sound: Callable[[apsw.Connection, apsw.Connection], bool]
     lag: Callable[[apsw.Connection, int], int]
     check: Callable[[apsw.Connection, apsw.Connection], list[str]]
 

@@ -71,7 +71,7 @@ def _of_the_store(engine: "Engine") -> dict[str, Any]:
         "search": {
             "in_use": engine.reading is not None and engine.reading.has_search,
             "sequence": str(engine.indexer.sequence or 0),
-            "lag": engine.indexer.lag,
+            "lag": _lag(engine, facts.sequence),
             "found": engine.indexer.found,
         },
         "io": {
@@ -84,3 +84,9 @@ def _of_the_store(engine: "Engine") -> dict[str, Any]:
         "last_compaction_ms": engine.last_compaction_ms,
         "last_proven_restore_ms": engine.backups.last_proven_restore_ms,
     }
+
+
+def _lag(engine: "Engine", sequence: int) -> int | None:
+    """How many changes the tables of search are behind, as far as anybody has counted; None if there are none."""
+    known = engine.indexer.sequence
+    return engine.indexer.lag if known is None else sequence - known

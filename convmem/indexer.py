@@ -108,6 +108,8 @@ class Indexer:
         gather_s = INDEXER_GATHER_MS / 1000
         if not await _is_set_within(writer.changed, gather_s):
             await self._in_thread(self._rest)
+            if self._doubted is not None:
+                return
             await _is_set_within(writer.changed, None if self.trouble is None else INDEXER_RETRY_MS / 1000)
         await asyncio.sleep(gather_s)
 
@@ -121,7 +123,7 @@ class Indexer:
         self._close(abandon=why is not None)
         try:
             self._index = sqlite.connect_to_read(self._files.path(index_name(generation)))
-            self._search, self.found = self._trusted(generation, why, writer.facts.sequence)
+            self._search, self.found = self._trusted(generation, why, self._index)
             self.lag, self.sequence = self._search.lag(self._index), None
             self.trouble = None
             reading.offer(generation, has_search=True)
@@ -130,19 +132,19 @@ class Indexer:
             self._in_trouble(error)
             self._doubted = (generation, "not open")
 
-    def _trusted(self, generation: int, why: str | None, sequence: int) -> tuple[SearchIndex, str]:
+    def _trusted(self, generation: int, why: str | None, index: apsw.Connection) -> tuple[SearchIndex, str]:
         path = self._files.path(search_name(generation))
         if why is None:
             why = "missing"
             if generation in self._shelf.searches():
-                opened = search_index.reopen(path, self._domains, generation, sequence)
+                opened = search_index.reopen(path, self._domains, generation, index)
                 if isinstance(opened, SearchIndex):
                     return opened, "kept"
                 why = opened
         self._shelf.remove_search(generation)
         if why != "missing":
             JOURNAL.info("the tables of search are %s: they are made anew, searches do without meanwhile", why)
-        return search_index.make(path, self._domains, generation), f"{why}, made anew"
+        return search_index.make(path, self._domains, generation, index), f"{why}, made anew"
 
     def _follow(self, writer: Writer) -> int:
         """One transaction; how many records it was, 0 if all are known or the disk refuses."""
@@ -169,11 +171,18 @@ class Indexer:
             return 0
 
     def _rest(self) -> None:
-        """What is due when nothing comes: move pages from the WAL into the file."""
-        if self._search is not None and self.rested_sequence != self.sequence:
-            with suppress(apsw.FullError, apsw.IOError, apsw.BusyError):
-                self._search.rest()
-                self.rested_sequence = self.sequence
+        """What is due when nothing comes: move pages from the WAL into the file, and look whether all is well."""
+        if self._search is None or self._index is None or self.rested_sequence == self.sequence:
+            return
+        try:
+            self._search.rest()
+            if not self._search.is_sound(self._index):
+                self._doubted = (self._generation, "not of this index")
+        except (apsw.SQLError, *sqlite.DAMAGE):
+            self._doubted = (self._generation, "damaged")
+        except (apsw.FullError, apsw.IOError, apsw.BusyError):
+            return
+        self.rested_sequence = self.sequence
 
     def _pause(self, writer: Writer) -> None:
         """Between two records: the writer goes first, for as long as it has work. Stopping at an end."""
@@ -203,7 +212,7 @@ class Indexer:
         path = self._files.path(search_name(generation))
         with (
             closing(sqlite.connect_to_read(self._files.path(index_name(generation)))) as index,
-            closing(search_index.make(path, self._domains, generation)) as search,
+            closing(search_index.make(path, self._domains, generation, index)) as search,
         ):
             total = search.lag(index)
             done = 0

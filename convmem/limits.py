@@ -70,6 +70,7 @@ INDEXER_GATHER_MS = 200
 INDEXER_HURRY_CHANGES = 2_000
 INDEXER_RETRY_MS = 5_000
 SEARCH_TAIL_CHANGES_MAX = 20_000
+SEARCH_TAIL_WHOLE_ROWS = 500
 
 # Searching by relevance: so many terms of a query count; the rarest of them together stand in so many messages, of
 # which the best are looked at, and the newest of those that hold (nearly) all terms; so much text is read to count.

@@ -10,6 +10,7 @@ SEARCH = Searchable(
     version=search_tables.VERSION,
     watermark=search_tables.read_watermark,
     feed=search_tables.feed,
+    is_sound=search_check.is_sound,
     lag=search_tables.lag,
     check=search_check.check,
 )

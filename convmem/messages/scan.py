@@ -22,6 +22,7 @@ from convmem.limits import (
     SEARCH_SCAN_BYTES_MAX,
     SEARCH_SLICE_BYTES,
     SEARCH_SLICE_ROWS,
+    SEARCH_TAIL_WHOLE_ROWS,
 )
 from convmem.messages import terms
 from convmem.messages.exact import NEWEST, Hit
@@ -97,12 +98,15 @@ def tail(connection: apsw.Connection, wanted: Wanted, watermark: int) -> Seen:
     selected = selection(wanted.ask)
     bindings = selected.bindings | {"watermark": watermark}
     source = "messages_message AS m INDEXED BY messages_by_change"
-    (seen.scanned_bytes,) = connection.execute(
-        f"SELECT coalesce(sum(content_bytes), 0) FROM {source} WHERE changed_sequence > ?", (watermark,)
-    ).fetchone() or (0,)
+    count, seen.scanned_bytes = connection.execute(
+        f"SELECT count(*), coalesce(sum(content_bytes), 0) FROM {source} WHERE changed_sequence > ?", (watermark,)
+    ).fetchone() or (0, 0)
     if seen.scanned_bytes <= SEARCH_SCAN_BYTES_MAX:
         within = f"changed_sequence > :watermark AND {selected.conditions}"
-        _look(seen, wanted, _candidates(connection, wanted, source, within, "m.sequence", bindings))
+        # Of a few rows each is looked at as the tables will know it: no part of a word finds oreilly in o'reilly.
+        is_short = count <= SEARCH_TAIL_WHOLE_ROWS and seen.scanned_bytes <= SEARCH_SLICE_BYTES
+        rows = _candidates(connection, wanted, source, within, "m.sequence", bindings, every=is_short)
+        _look(seen, wanted, rows)
         seen.is_done = True
     return seen
 
@@ -146,9 +150,20 @@ def _least_of_slice(connection: apsw.Connection, ask: SearchMessages, seen: Seen
 
 
 def _candidates(
-    connection: apsw.Connection, wanted: Wanted, source: str, within: str, order: str, bindings: dict[str, Any]
+    connection: apsw.Connection,
+    wanted: Wanted,
+    source: str,
+    within: str,
+    order: str,
+    bindings: dict[str, Any],
+    *,
+    every: bool = False,
 ) -> Iterable[Any]:
-    """What may match, newest first: all that holds a part of the query folded, or the query as it stands."""
+    """What may match, newest first: all that holds a part of the query folded, or the query as it stands; or every row
+    if words are looked for.
+    """
+    if every and wanted.asked:
+        return connection.execute(f"SELECT {COLUMNS} FROM {source} WHERE {within} ORDER BY {order} DESC", bindings)
     texts = _parts(wanted.asked) if wanted.asked else []
     if wanted.is_exact:
         texts.append(wanted.question.folded)

@@ -31,9 +31,10 @@ from convmem.messages.matching import FIELDS, Question, excerpt, searched
 from convmem.messages.model import Message
 from convmem.messages.ranked import Statistics
 from convmem.messages.scan import Seen, Wanted
+from convmem.messages.terms import Asked
 
 # A message that matches by its context alone answers a question; whoever looks for a word or two wants to see it.
-CONTEXT_ALONE_TERMS_MIN = 3
+CONTEXT_ALONE_TERMS_MIN = 2
 
 
 @dataclass
@@ -61,6 +62,14 @@ async def search(access: Access, ask: SearchMessages) -> dict[str, Any]:
     `index_lag` says how many changes the tables of search are behind, if there are any.
     """
     asked = None if ask.match == "exact" else terms.asked(ask.query)
+    facts = await _searched(access, ask, asked)
+    if asked and not facts["results"] and (everything := terms.asked(ask.query, is_whole=True)).terms != asked.terms:
+        # Words that say little are better than nothing.
+        return await _searched(access, ask, everything)
+    return facts
+
+
+async def _searched(access: Access, ask: SearchMessages, asked: Asked | None) -> dict[str, Any]:
     wanted = Wanted(ask, Question(ask.query), asked if asked and asked.terms else None)
     position = await access.search(_position)
     if position is not None and position[1] <= SEARCH_TAIL_CHANGES_MAX:

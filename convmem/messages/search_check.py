@@ -8,14 +8,14 @@ the message; what helps is the same: the tables are made anew.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from zlib import crc32
 
 import apsw
 
 from convmem.messages import search_tables
-from convmem.messages.search_tables import Row, document, rows
+from convmem.messages.search_tables import COLUMNS, Row, document, rows
 
 BUCKETS = 1 << 12
 ROWS_AT_ONCE = 2_000
@@ -28,6 +28,53 @@ SUMS = (
 )
 
 Sums = list[tuple[int, int, int]]
+# How many messages a quick look asks the tables for.
+PROBES = 16
+
+
+def is_sound(search: apsw.Connection, index: apsw.Connection) -> bool:
+    """A quick look whether the tables can be those of this index: as many messages as they must know, and some of them,
+    from the first to the last, known by what they hold. `index` sees the same moment or a later one.
+    """
+    watermark = search_tables.read_watermark(search)
+    # Of what has changed since, nobody can say whether it was known before.
+    must, may = index.execute(
+        "SELECT (SELECT count(*) FROM messages_message WHERE changed_sequence <= ?1),"
+        " (SELECT count(*) FROM messages_message WHERE sequence <= ?1)"
+        " + (SELECT count(*) FROM messages_gone WHERE gone_sequence > ?1 AND sequence <= ?1)",
+        (watermark,),
+    ).fetchone() or (0, 0)
+    for table in TABLES:
+        (known,) = search.execute(f"SELECT count(*) FROM {table}_docsize").fetchone() or (0,)
+        if not must <= known <= may:
+            return False
+    return all(_is_known(search, row) for row in _probes(index, watermark))
+
+
+def _probes(index: apsw.Connection, watermark: int) -> Iterator[Row]:
+    """Some messages that the tables must know, the newest among them."""
+    query = (
+        f"SELECT {COLUMNS} FROM messages_message WHERE sequence <= ? AND changed_sequence <= ?"
+        " ORDER BY sequence DESC LIMIT 1"
+    )
+    for probe in range(PROBES):
+        for row in index.execute(query, (watermark - watermark * probe // PROBES, watermark)):
+            yield Row(*row)
+
+
+def _is_known(search: apsw.Connection, row: Row) -> bool:
+    """True if both tables name a message by tokens of what it holds."""
+    made = document(row)
+    asked = {
+        "messages_word": [made.other.split()[-1], *made.content.split()[:1], *made.content.split()[-1:]],
+        "messages_gram": [made.grams[:3], made.grams[len(made.grams) // 2 :][:3]],
+    }
+    for table, tokens in asked.items():
+        match = " AND ".join('"' + token.replace('"', '""') + '"' for token in tokens if len(token) >= 1)
+        query = f"SELECT 1 FROM {table} WHERE {table} MATCH ? AND rowid = ?"
+        if search.execute(query, (match, row.sequence)).fetchone() is None:
+            return False
+    return True
 
 
 def check(search: apsw.Connection, index: apsw.Connection) -> list[str]:

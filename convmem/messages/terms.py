@@ -143,16 +143,21 @@ class _PlacesOfChunk(dict[str, tuple[int, ...]]):
         return letters.startswith(self._roots) or any(map(letters.__contains__, self._roots))
 
 
-def asked(query: str) -> Asked:
-    """The significant terms of a query, SEARCH_RANKED_TERMS_MAX at most; none if it is marks and spaces only."""
+def asked(query: str, *, is_whole: bool = False) -> Asked:
+    """The significant terms of a query, or with `is_whole` its stop words as well; SEARCH_RANKED_TERMS_MAX at most,
+    none if it is marks and spaces only. What stands in capitals among other letters (IT, WHO) is no stop word.
+    """
     tokens: dict[str, None] = {}
+    loud: set[str] = set()
     folded = fold(query)
     for chunk in _chunk_pattern(query).findall(query):
         tokens |= dict.fromkeys(_CHUNKS[chunk].split())
+        if is_whole or (len(chunk) > 1 and chunk.isupper() and not query.isupper()):
+            loud |= {token for token in _CHUNKS[chunk].split() if len(token) > 1}
     for letters in JOINED_RUN.findall(folded):
         tokens |= dict.fromkeys(list(pairs(letters))[:-1] or [letters])
     tokens |= dict.fromkeys(_run_on(folded))
-    significant = [token for token in tokens if not _says_nothing(token)]
+    significant = [token for token in tokens if token in loud or not _says_nothing(token)]
     ideographs = [letter for letter in dict.fromkeys(_IDEOGRAPH.findall(folded)) if letter not in tokens]
     return Asked((significant or list(tokens))[:SEARCH_RANKED_TERMS_MAX], ideographs[:SEARCH_RANKED_TERMS_MAX])
 

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -21,12 +22,14 @@ CREATE TABLE search_state (
     only INTEGER PRIMARY KEY CHECK (only = 1),
     shape TEXT NOT NULL,
     generation INTEGER NOT NULL,
+    store_id TEXT NOT NULL,
     boot TEXT NOT NULL,
     clean INTEGER NOT NULL
 ) STRICT
 """
 # Pages of the WAL that are moved into the file at once; as many bytes are flushed at once.
 CHECKPOINT_PAGES = 2_000
+HEALED = "; `convmem compact` makes them anew"
 OTHER_VERSION, NOT_MADE = "of another version", "not finished"
 
 Pause = Callable[[], None]
@@ -64,6 +67,14 @@ class SearchIndex:
         """How many changes of the index are not known yet."""
         return sum(one.lag(index, one.watermark(self._connection)) for one in self._searchables)
 
+    def is_sound(self, index: apsw.Connection) -> bool:
+        """A quick look whether these can be the tables of this index. apsw.SQLError or sqlite.DAMAGE if they cannot be
+        read.
+        """
+        with self._connection, index:
+            found = [searchable.is_sound(self._connection, index) for searchable in self._searchables]
+        return all(found)
+
     def rest(self) -> None:
         """Move pages from the WAL into the file; readers go on."""
         self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
@@ -80,25 +91,42 @@ class SearchIndex:
         self._connection.close()
 
 
-def make(path: Path, domains: Sequence[Domain], generation: int) -> SearchIndex:
-    """Make the empty tables in a fresh file."""
+class Shown(NamedTuple):
+    """What an index shows: the sequence through which, and of which store."""
+
+    sequence: int
+    store_id: str
+
+
+def shown_by(index: apsw.Connection) -> Shown:
+    """What this index says of itself."""
+    sequence, store_id = index.execute("SELECT next_sequence - 1, store_id FROM store_state").fetchone() or (0, "")
+    return Shown(int(sequence), str(store_id))
+
+
+def make(path: Path, domains: Sequence[Domain], generation: int, index: apsw.Connection) -> SearchIndex:
+    """Make the empty tables of an index in a fresh file."""
     connection = _connect(path)
     with connection:
         connection.execute(STATE)
-        connection.execute("INSERT INTO search_state VALUES (1, ?, ?, ?, 0)", (shape(domains), generation, boot_id()))
+        state = (shape(domains), generation, shown_by(index).store_id, boot_id())
+        connection.execute("INSERT INTO search_state VALUES (1, ?, ?, ?, ?, 0)", state)
         for searchable in searchables(domains):
             connection.execute(searchable.create)
     return SearchIndex(connection, domains)
 
 
-def reopen(path: Path, domains: Sequence[Domain], generation: int, sequence: int) -> SearchIndex | str:
-    """Open a file that is there, for an index that shows all up to `sequence`; or in words why it cannot be trusted."""
+def reopen(path: Path, domains: Sequence[Domain], generation: int, index: apsw.Connection) -> SearchIndex | str:
+    """Open a file that is there, for this index; or in words why it cannot be trusted."""
     connection = None
     try:
         connection = _connect(path)
-        fault = _fault(connection, domains, generation, sequence)
+        fault = _fault(connection, domains, generation, shown_by(index))
+        if fault is None and not SearchIndex(connection, domains).is_sound(index):
+            fault = "not of this index"
         if fault is None:
-            connection.execute("UPDATE search_state SET clean = 0, boot = ?", (boot_id(),))
+            store_id = shown_by(index).store_id
+            connection.execute("UPDATE search_state SET clean = 0, boot = ?, store_id = ?", (boot_id(), store_id))
             return SearchIndex(connection, domains)
     except (apsw.SQLError, apsw.CantOpenError, *DAMAGE):
         fault = "damaged"
@@ -113,28 +141,33 @@ def differences(
     """What the tables say otherwise than the index, one sentence each. Tables of another version say nothing, they are
     made anew; nor do those that are just being made. apsw.SQLError or sqlite.DAMAGE if they cannot be read.
     """
-    shown = index.execute("SELECT next_sequence - 1 FROM store_state").fetchone()
-    fault = _fault(search, domains, generation, shown[0] if shown else 0)
+    fault = _fault(search, domains, generation, shown_by(index))
     if fault is not None:
-        return [] if fault in (OTHER_VERSION, NOT_MADE) else [f"the tables of search are {fault}"]
-    return [sentence for searchable in searchables(domains) for sentence in searchable.check(search, index)]
+        return [] if fault in (OTHER_VERSION, NOT_MADE) else [f"the tables of search are {fault}{HEALED}"]
+    return [sentence + HEALED for searchable in searchables(domains) for sentence in searchable.check(search, index)]
 
 
-def _fault(connection: apsw.Connection, domains: Sequence[Domain], generation: int, sequence: int) -> str | None:
+def _fault(connection: apsw.Connection, domains: Sequence[Domain], generation: int, shown: Shown) -> str | None:
     tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema")]
     if not tables:
         return NOT_MADE
     if "search_state" not in tables:
         return "damaged"
-    state = connection.execute("SELECT shape, generation, boot, clean FROM search_state").fetchone()
-    if state is None or tuple(state[:2]) != (shape(domains), generation):
+    known = connection.execute("SELECT shape FROM search_state").fetchone()
+    if known != (shape(domains),):
         return OTHER_VERSION
-    _, _, boot, is_clean = state
+    state: Any = connection.execute("SELECT generation, store_id, boot, clean FROM search_state").fetchone()
+    of_generation, store_id, boot, is_clean = state
+    if of_generation != generation:
+        return OTHER_VERSION
+    # A store has no identity before its first entry.
+    if store_id and store_id != shown.store_id:
+        return "of another store"
     # SIGKILL does not harm a WAL database; what the operating system had not written when it died might have.
     may_be_harmed = not is_clean and (boot != boot_id() or not boot)
     if may_be_harmed and connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
         return "damaged"
-    if any(searchable.watermark(connection) > sequence for searchable in searchables(domains)):
+    if any(searchable.watermark(connection) > shown.sequence for searchable in searchables(domains)):
         return "ahead of the index"
     return None
 

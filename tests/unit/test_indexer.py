@@ -74,7 +74,13 @@ async def test_a_crowd_s_messages_are_found_at_once_with_the_indexer_and_without
         assert set(paths) == {"scan"}
 
 
-@pytest.mark.parametrize("damage", ["removed", "overwritten", "cut", "emptied", "of another version", "forged"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *("removed", "overwritten", "cut", "emptied", "of another version", "forged", "of nothing"),
+        *("of other messages", "without its structure"),
+    ],
+)
 async def test_tables_that_were_damaged_while_nobody_used_them_are_made_anew(tmp_path: Path, damage: str):
     async with tools(tmp_path) as store:
         for number in range(300):
@@ -105,6 +111,16 @@ def spoil(path: Path, damage: str) -> None:
         with closing(apsw.Connection(str(path))) as connection:
             if damage == "forged":
                 connection.execute("UPDATE messages_state SET watermark = 10000")
+            elif damage == "of nothing":
+                connection.execute("DELETE FROM messages_gram")
+            elif damage == "of other messages":
+                connection.execute(
+                    "DELETE FROM messages_word; WITH RECURSIVE n (i) AS"
+                    " (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)"
+                    " INSERT INTO messages_word (rowid, content) SELECT i, 'x' FROM n"
+                )
+            elif damage == "without its structure":
+                connection.execute("UPDATE messages_word_data SET block = zeroblob(length(block)) WHERE id = 10")
             else:
                 connection.execute("UPDATE search_state SET shape = 'x'")
 
@@ -126,19 +142,79 @@ async def test_tables_that_are_damaged_under_a_running_daemon_are_made_anew_and_
     assert violations(tmp_path) == []
 
 
+async def test_tables_of_another_store_or_of_an_earlier_day_lose_nothing(tmp_path: Path):
+    for name in ("ours", "theirs"):
+        (tmp_path / name).mkdir()
+        async with tools(tmp_path / name) as store:
+            for number in range(120):
+                await store.say(f"{name} number {number:03}")
+            await followed(store.engine)
+    ours, theirs = tmp_path / "ours" / "search-1.db", tmp_path / "theirs" / "search-1.db"
+    earlier = ours.read_bytes()
+    ours.write_bytes(theirs.read_bytes())
+    async with tools(tmp_path / "ours") as store:
+        for number in range(120):
+            await path_of(store, f"ours number {number:03}")
+        await followed(store.engine)
+        assert search(store)["found"] == "of another store, made anew"
+        for number in range(120, 180):
+            await store.say(f"ours number {number:03}")
+        await followed(store.engine)
+    ours.write_bytes(earlier)
+    async with tools(tmp_path / "ours") as store:
+        for number in range(180):
+            await path_of(store, f"ours number {number:03}")
+        await followed(store.engine)
+    assert violations(tmp_path / "ours") == []
+
+
+async def test_tables_that_are_exchanged_under_a_running_daemon_are_noticed_when_it_rests(tmp_path: Path):
+    async with tools(tmp_path) as store:
+        for number in range(120):
+            await store.say(f"message number {number:03}")
+        await followed(store.engine)
+        with closing(apsw.Connection(str(tmp_path / "search-1.db"))) as connection:
+            connection.execute("DELETE FROM messages_gram WHERE rowid < 100")
+        await store.say("one more")
+        await until(lambda: search(store)["found"] == "not of this index, made anew")
+        await followed(store.engine)
+        assert await path_of(store, "message number 007") == "index"
+    assert violations(tmp_path) == []
+
+
 async def test_check_names_tables_that_say_otherwise_and_a_rebuild_heals_them(tmp_path: Path):
     async with tools(tmp_path) as store:
         for number in range(100):
             await store.say(f"message number {number}")
         await followed(store.engine)
     with closing(apsw.Connection(str(tmp_path / "search-1.db"))) as connection:
-        connection.execute("DELETE FROM messages_gram WHERE rowid = 7")
-    assert violations(tmp_path) == ["the tables of search: the grams of messages are not those of the index"]
+        connection.execute("DELETE FROM messages_gram WHERE rowid = 8")
+        connection.execute("INSERT INTO messages_gram (rowid, body) VALUES (8, 'another')")
+    assert violations(tmp_path) == [
+        "the tables of search: the grams of messages are not those of the index; `convmem compact` makes them anew"
+    ]
     async with tools(tmp_path) as store:
         await until(lambda: search(store)["in_use"])
         assert (await store.call("rebuild_index"))["rebuilt"] is True
         assert (await store.call("rebuild_index"))["rebuilt"] is False
     assert violations(tmp_path) == []
+
+
+@pytest.mark.parametrize("damage", ["overwritten", "cut", "a directory", "a link to nothing"])
+async def test_check_names_the_file_that_is_damaged(tmp_path: Path, damage: str):
+    async with tools(tmp_path) as store:
+        await store.say("a message")
+        await followed(store.engine)
+    path = tmp_path / "search-1.db"
+    if damage in ("overwritten", "cut"):
+        spoil(path, damage)
+    else:
+        path.unlink()
+        path.mkdir() if damage == "a directory" else path.symlink_to(tmp_path / "nothing")
+    found = violations(tmp_path)
+    assert len(found) == 1
+    assert found[0].startswith("search-1.db is damaged: ")
+    assert found[0].endswith("; `convmem compact` makes them anew")
 
 
 async def test_a_compaction_brings_its_tables_along(tmp_path: Path):

@@ -145,6 +145,31 @@ async def test_an_answer_is_found_beside_the_words_of_the_question(folded: Folde
     assert answer["matched_neighbours"] == [first["message_id"]]
 
 
+@pytest.mark.parametrize(
+    ("query", "content"),
+    [
+        ("about oreilly books", "An O'Reilly book."),
+        ("please reindex", "Now re-index it."),
+        ("the wifi password", "Wi-Fi is down."),
+        ("IT department", "I work in it."),
+        ("can opener", "The can is open."),
+        ("my to-do", "what to do"),
+    ],
+)
+async def test_words_are_found_however_they_are_joined_and_however_little_they_say(query: str, content: str):
+    for folded in (Indexed(), Fed()):
+        await folded.say(content)
+        await folded.say("nothing", "elsewhere")
+        assert await contents(folded, query) == [content]
+
+
+async def test_two_words_of_a_question_show_what_stands_beside_them(folded: Folded):
+    for content in ("Where did you plant the tomatoes?", "Behind the shed."):
+        await folded.say(content)
+    results = await found(folded, "where are the tomatoes planted")
+    assert [result["snippet"] for result in results] == ["Where did you plant the tomatoes?", "Behind the shed."]
+
+
 @pytest.mark.parametrize("query", ["museum", "the museum", "museum in Geneva"])
 async def test_who_looks_for_a_word_sees_it_in_every_result(folded: Folded, query: str):
     for content in ("before", "She saw a museum in Geneva.", "after"):

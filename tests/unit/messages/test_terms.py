@@ -182,3 +182,9 @@ def test_a_message_has_tokens_of_when_and_by_whom_it_was_said():
 @pytest.mark.parametrize("timestamp", [2**63 - 1, -1, 10**15])
 def test_a_time_without_a_date_has_none(timestamp: int):
     assert circumstances(timestamp, "user") == ["user"]
+
+
+def test_what_stands_in_capitals_or_where_all_counts_is_no_stop_word():
+    assert terms.asked("the IT department").terms == ("it", "depart")
+    assert terms.asked("THE IT DEPARTMENT").terms == ("depart",)
+    assert terms.asked("the it department x", is_whole=True).terms == ("the", "it", "depart")

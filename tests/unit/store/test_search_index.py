@@ -42,6 +42,7 @@ TOY = Searchable(
     version="1",
     watermark=watermark,
     feed=feed,
+    is_sound=lambda search, index: watermark(search) != 7,
     lag=lag,
     check=lambda search, index: ["the toys differ"] if watermark(search) == 3 else [],
 )
@@ -53,24 +54,27 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "search-1.db"
 
 
-def noted(count: int) -> apsw.Connection:
+def noted(count: int, store_id: str = "ours") -> apsw.Connection:
     """An index that holds so many notes, and has come as far."""
     index = connect(":memory:")
-    index.execute("CREATE TABLE note (number INTEGER); CREATE TABLE store_state (next_sequence INTEGER)")
-    index.execute("INSERT INTO store_state VALUES (?)", (count + 1,))
+    index.execute("CREATE TABLE note (number INTEGER)")
+    index.execute("CREATE TABLE store_state (next_sequence INTEGER, store_id TEXT)")
+    index.execute("INSERT INTO store_state VALUES (?, ?)", (count + 1, store_id))
     index.executemany("INSERT INTO note VALUES (?)", [(number,) for number in range(count)])
     return index
 
 
 def made(path: Path, notes: int = 2) -> None:
     """Tables that know so many notes, left in order."""
-    with closing(search_index.make(path, DOMAINS, 1)) as search:
+    with closing(search_index.make(path, DOMAINS, 1, noted(0))) as search:
         while search.feed(noted(notes), lambda: None):
             pass
 
 
-def reopened(path: Path, domains: list[Domain] = DOMAINS, generation: int = 1, sequence: int = 2) -> str:
-    opened = search_index.reopen(path, domains, generation, sequence)
+def reopened(
+    path: Path, domains: list[Domain] = DOMAINS, generation: int = 1, sequence: int = 2, store_id: str = "ours"
+) -> str:
+    opened = search_index.reopen(path, domains, generation, noted(sequence, store_id))
     if isinstance(opened, str):
         return opened
     opened.close()
@@ -84,7 +88,7 @@ def spoil(path: Path, sql: str) -> None:
 
 def test_what_was_left_in_order_is_kept_and_goes_on_where_it_was(path: Path):
     made(path)
-    opened = search_index.reopen(path, DOMAINS, 1, 2)
+    opened = search_index.reopen(path, DOMAINS, 1, noted(2))
     assert isinstance(opened, SearchIndex)
     assert opened.lag(noted(5)) == 3
     assert opened.feed(noted(5), lambda: None) == 1
@@ -104,6 +108,17 @@ def test_what_is_ahead_of_the_index_is_not_trusted(path: Path):
     made(path)
     assert reopened(path, sequence=1) == "ahead of the index"
     assert reopened(path, sequence=2) == "kept"
+
+
+def test_what_is_of_another_store_is_not_trusted(path: Path):
+    made(path)
+    assert reopened(path, store_id="theirs") == "of another store"
+    assert reopened(path) == "kept"
+
+
+def test_what_a_quick_look_finds_to_be_wrong_is_not_trusted(path: Path):
+    made(path, 7)
+    assert reopened(path, sequence=7) == "not of this index"
 
 
 @pytest.mark.parametrize("content", [b"no database at all" * 100, b"SQLite format 3\0" + bytes(4_080)])
@@ -139,7 +154,7 @@ def test_after_the_machine_went_down_it_is_looked_at_before_it_is_trusted(path: 
 
 def test_what_is_in_use_says_so_until_it_is_closed(path: Path):
     made(path)
-    opened = search_index.reopen(path, DOMAINS, 1, 2)
+    opened = search_index.reopen(path, DOMAINS, 1, noted(2))
     assert isinstance(opened, SearchIndex)
     with closing(apsw.Connection(str(path))) as other:
         assert other.execute("SELECT clean FROM search_state").fetchall() == [(0,)]
@@ -151,10 +166,12 @@ def test_differences_are_what_the_domains_say_and_what_cannot_be_trusted(path: P
     made(path, 2)
     with closing(connect(path)) as search:
         assert search_index.differences(search, noted(2), DOMAINS, 1) == []
-        assert search_index.differences(search, noted(1), DOMAINS, 1) == ["the tables of search are ahead of the index"]
+        assert search_index.differences(search, noted(1), DOMAINS, 1) == [
+            f"the tables of search are ahead of the index{search_index.HEALED}"
+        ]
         assert search_index.differences(search, noted(2), DOMAINS, 2) == [], "another version is made anew"
         search.execute("INSERT INTO toy_known VALUES (3)")
-        assert search_index.differences(search, noted(3), DOMAINS, 1) == ["the toys differ"]
+        assert search_index.differences(search, noted(3), DOMAINS, 1) == [f"the toys differ{search_index.HEALED}"]
     with closing(connect(":memory:")) as search:
         assert search_index.differences(search, noted(2), DOMAINS, 1) == [], "it is just being made"
 
@@ -163,7 +180,7 @@ def test_a_pause_that_raises_leaves_whole_transactions(path: Path):
     def stop() -> None:
         raise KeyboardInterrupt
 
-    with closing(search_index.make(path, DOMAINS, 1)) as search:
+    with closing(search_index.make(path, DOMAINS, 1, noted(0))) as search:
         search.feed(noted(1), lambda: None)
         with pytest.raises(KeyboardInterrupt):
             search.feed(noted(2), stop)
