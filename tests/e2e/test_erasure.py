@@ -6,6 +6,7 @@ text in every form in which something might have kept it.
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,10 @@ def with_a_torn_tail(running: Daemon, directory: Path) -> None:
 def held_though_deleted(running: Daemon) -> list[str]:
     """Files that have lost their names and are kept alive by the daemon."""
     assert running.process is not None
-    held = [os.readlink(path) for path in Path(f"/proc/{running.process.pid}/fd").iterdir()]
+    held: list[str] = []
+    for path in Path(f"/proc/{running.process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed since it was listed
+            held.append(os.readlink(path))
     return [target for target in held if target.endswith("(deleted)") and str(running.data_dir) in target]
 
 
