@@ -82,10 +82,12 @@ SEARCH_NEARLY_ALL_ROWS = 40
 SEARCH_RANKED_CODE_POINTS_MAX = 4_000_000
 
 # Searching by the tables: one or two letters are first looked for in the newest messages; a session or a tag of few
-# messages is looked through; so many terms of a query are asked for, and so many grams that begin with its letters.
+# messages is looked through; of so many terms of a query the rarest are asked for (how rare each is, the newest tell),
+# and so many grams that begin with its letters.
 SEARCH_NEWEST_ROWS, SEARCH_NEWEST_ROWS_A_HIT = 1_500, 100
 SEARCH_FEW_ROWS = 3_000
 SEARCH_TERMS_MAX = 16
+SEARCH_TELLING_TERMS, SEARCH_DENSITY_ROWS = 4, 64
 SEARCH_BEGUN_GRAMS_MAX = 256
 
 # Files of records (JSON Lines).

@@ -27,11 +27,13 @@ import apsw
 
 from convmem.limits import (
     SEARCH_BEGUN_GRAMS_MAX,
+    SEARCH_DENSITY_ROWS,
     SEARCH_FEW_ROWS,
     SEARCH_NEWEST_ROWS,
     SEARCH_NEWEST_ROWS_A_HIT,
     SEARCH_SLICE_BYTES,
     SEARCH_SLICE_ROWS,
+    SEARCH_TELLING_TERMS,
     SEARCH_TERMS_MAX,
 )
 from convmem.messages.filters import selection, tokens_asked
@@ -144,8 +146,8 @@ class Terms(NamedTuple):
 def _terms(connection: apsw.Connection, form: str) -> list[Terms]:
     """What a message must have to hold this form of the query, the rarer first; nothing if the tables do not help."""
     tokens, found = held_tokens(form), grams(form)
-    words = Terms("messages_word", [_quoted(token) for token in _spread(tokens)])
-    parts = Terms("messages_gram", [_quoted(gram) for gram in _spread(found)])
+    words = _telling(connection, "messages_word", tokens)
+    parts = _telling(connection, "messages_gram", found)
     if tokens:
         # A letter of a joined script says as much as three others; punctuation and the marks of joined runs say little.
         said_by_tokens, said_by_grams = 3 * len("".join(tokens)), sum(map(str.isalnum, "".join(found)))
@@ -184,6 +186,24 @@ def _named(terms: list[list[Terms]], filters: list[str]) -> Source:
     inside = f"{either_or_both.join(named)} ORDER BY at DESC LIMIT -1"
     tables = f"({inside}) AS t CROSS JOIN messages_message AS m ON m.sequence = t.at"
     return Source(tables, "", bindings, SEARCH_SLICE_ROWS)
+
+
+def _telling(connection: apsw.Connection, table: str, terms: list[str]) -> Terms:
+    """The rarest of some terms, which say the most: asking for all costs more than the rows that it spares."""
+    asked = [_quoted(term) for term in _spread(terms)]
+    if len(asked) > SEARCH_TELLING_TERMS:
+        asked = sorted(asked, key=lambda term: _density(connection, table, term))[:SEARCH_TELLING_TERMS]
+    return Terms(table, asked)
+
+
+def _density(connection: apsw.Connection, table: str, term: str) -> float:
+    """About which part of the newest messages holds a term."""
+    count, least, greatest = connection.execute(
+        f"SELECT count(*), min(rowid), max(rowid) FROM (SELECT rowid FROM search.{table} WHERE {table} MATCH ?"
+        f" ORDER BY rowid DESC LIMIT {SEARCH_DENSITY_ROWS})",
+        (term,),
+    ).fetchone() or (0, 0, 0)
+    return 0.0 if count < SEARCH_DENSITY_ROWS else float(count) / (greatest - least + 1)
 
 
 def _spread(terms: list[str]) -> list[str]:
