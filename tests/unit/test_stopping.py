@@ -4,6 +4,7 @@ import asyncio
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,6 +13,17 @@ from convmem.errors import Stopping
 from tests.support.source import REPOSITORY
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """Signals as a terminal leaves them; whoever runs the tests may have told them to ignore some (nohup)."""
+    before = {number: signal.getsignal(number) for number in stopping.SIGNALS}
+    for number in stopping.SIGNALS:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def handlers() -> list[object]:
