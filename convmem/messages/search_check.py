@@ -37,10 +37,12 @@ def is_sound(search: apsw.Connection, index: apsw.Connection) -> bool:
     from the first to the last, known by what they hold. `index` sees the same moment or a later one.
     """
     watermark = search_tables.read_watermark(search)
-    # Of what has changed since, nobody can say whether it was known before.
+    # Of what has changed since, nobody can say whether it was known before. Both are counted along the smallest index:
+    # the messages themselves take a thousand times as long to read.
     must, may = index.execute(
-        "SELECT (SELECT count(*) FROM messages_message WHERE changed_sequence <= ?1),"
-        " (SELECT count(*) FROM messages_message WHERE sequence <= ?1)"
+        "SELECT (SELECT count(*) FROM messages_message INDEXED BY messages_by_change WHERE changed_sequence <= ?1),"
+        " (SELECT count(*) FROM messages_message INDEXED BY messages_by_change"
+        " WHERE changed_sequence > 0 AND sequence <= ?1)"
         " + (SELECT count(*) FROM messages_gone WHERE gone_sequence > ?1 AND sequence <= ?1)",
         (watermark,),
     ).fetchone() or (0, 0)
