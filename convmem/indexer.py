@@ -175,7 +175,7 @@ class Indexer:
         if self._search is None or self._index is None or self.rested_sequence == self.sequence:
             return
         try:
-            self._search.rest()
+            self._search.rest(self._index)
             if not self._search.is_sound(self._index):
                 self._doubted = (self._generation, "not of this index")
         except (apsw.SQLError, *sqlite.DAMAGE):

@@ -75,8 +75,12 @@ class SearchIndex:
             found = [searchable.is_sound(self._connection, index) for searchable in self._searchables]
         return all(found)
 
-    def rest(self) -> None:
-        """Move pages from the WAL into the file; readers go on."""
+    def rest(self, index: apsw.Connection) -> None:
+        """Remember of which store this is, which an index knows from its first entry on, and move pages from the WAL
+        into the file; readers go on.
+        """
+        store_id = shown_by(index).store_id
+        self._connection.execute("UPDATE search_state SET store_id = ?1 WHERE store_id != ?1", (store_id,))
         self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def close(self) -> None:
