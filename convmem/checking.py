@@ -157,9 +157,7 @@ def _moment(
     """A connection that sees one moment of a file: what is committed meanwhile is not seen."""
     with _opened(files, name, is_still=is_still) as connection:
         connection.set_progress_handler(is_stopped, STEPS)
-        connection.execute("BEGIN")
-        # A transaction begins with its first read.
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        sqlite.hold_moment(connection)
         yield connection
 
 

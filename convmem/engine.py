@@ -81,7 +81,7 @@ class Engine:
         self.backups = Backups(self, files)
         self.writer: Writer | None = None
         self.reading: Reading | None = None
-        self.indexer = Indexer(files, clock, self.is_stopped)
+        self.indexer = Indexer(files, self.is_stopped)
         self._index_is_damaged = False
         self._domains: Sequence[Domain] = ()
         self._no_writes: str | None = None

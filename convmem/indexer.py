@@ -21,7 +21,6 @@ from typing import Any
 
 import apsw
 
-from convmem.clock import Clock
 from convmem.domain import Domain
 from convmem.errors import Stopping
 from convmem.files import RealFiles
@@ -46,10 +45,9 @@ Tell = Callable[[int, int], None]
 class Indexer:
     """Keeps the tables of search of the generation in use. run() ends when it is cancelled."""
 
-    def __init__(self, files: RealFiles, clock: Clock, is_stopped: Callable[[], bool]) -> None:
+    def __init__(self, files: RealFiles, is_stopped: Callable[[], bool]) -> None:
         self._files = files
         self._shelf = FileShelf(files)
-        self._clock = clock
         self._is_stopped = is_stopped
         self._domains: Sequence[Domain] = ()
         self._search: SearchIndex | None = None

@@ -18,7 +18,7 @@ from convmem.store import compaction, search_index
 from convmem.store.compaction import Outcome, Records, Rewrite, Tell
 from convmem.store.log import Log
 from convmem.store.shelf import search_name
-from convmem.store.sqlite import DAMAGE, connect_to_read, read_state, shape
+from convmem.store.sqlite import DAMAGE, connect_to_read, hold_moment, read_state, shape
 from convmem.store.store import Store
 from convmem.store.writer import Writer
 
@@ -137,9 +137,7 @@ def _search(engine: "Engine", generation: int) -> apsw.Connection | None:
         connection = connect_to_read(engine.files.path(search_name(generation)))
     except apsw.CantOpenError:
         return None  # Whoever searches will find out.
-    connection.execute("BEGIN")
-    # A transaction begins with its first read.
-    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    hold_moment(connection)
     return connection
 
 

@@ -104,9 +104,7 @@ class Reading:
                 if generation == generation_in_use():
                     raise
                 continue  # another generation took over between the two lines
-            connection.execute("BEGIN")
-            # A transaction begins with its first read.
-            connection.execute("SELECT end_offset FROM store_state").fetchall()
+            sqlite.hold_moment(connection)
             if generation == generation_in_use():
                 return connection
             connection.close()  # its files were removed while they were opened: not all of them need have been there

@@ -42,14 +42,14 @@ from convmem.messages.inputs import SearchMessages
 from convmem.messages.matching import Question, searched
 from convmem.messages.model import split_tags
 from convmem.messages.scripts import JOINED_RUN
+from convmem.messages.search_tables import newest, quoted
 
 NEWEST = 2**63 - 1
-# Whether a row may hold the query: instr counts bytes, so U+0000 is an ordinary character.
-HELD = (
-    "instr(coalesce(m.folded_content, {content}), :folded) OR instr(m.folded_labels, :folded)"
-    " OR (m.folded_content IS NOT NULL AND instr(m.content, :query)) OR instr(m.summary, :query)"
-    " OR instr(m.tags, :query)"
+# Whether a row may hold the query, folded or as it stands: instr counts bytes, so U+0000 is an ordinary character.
+AS_IT_STANDS = (
+    "(m.folded_content IS NOT NULL AND instr(m.content, :query)) OR instr(m.summary, :query) OR instr(m.tags, :query)"
 )
+HELD = f"instr(coalesce(m.folded_content, {{content}}), :folded) OR instr(m.folded_labels, :folded) OR {AS_IT_STANDS}"
 HAS_LATIN = re.compile("[a-z]").search
 ROW = "importance, content, coalesce(folded_content, lower(content)), summary, tags"
 
@@ -87,6 +87,7 @@ class Source(NamedTuple):
     rows_a_hit: int = 0
 
 
+TAGGED = "messages_tag AS t CROSS JOIN messages_message AS m ON m.sequence = t.sequence"
 ALL = "WHERE m.sequence < :before ORDER BY m.sequence DESC"
 OF_SESSION = "WHERE m.session_id = :few AND m.sequence < :before ORDER BY m.sequence DESC"
 WITH_TAG = "WHERE t.tag = :few AND t.sequence < :before ORDER BY t.sequence DESC"
@@ -121,8 +122,7 @@ def _few(connection: apsw.Connection, ask: SearchMessages) -> Source | None:
     if ask.session_id is not None and _is_few(connection, "messages_message", "session_id", ask.session_id):
         return Source("messages_message AS m", OF_SESSION, {"few": ask.session_id}, SEARCH_SLICE_ROWS)
     if ask.tag is not None and _is_few(connection, "messages_tag", "tag", ask.tag):
-        tables = "messages_tag AS t CROSS JOIN messages_message AS m ON m.sequence = t.sequence"
-        return Source(tables, WITH_TAG, {"few": ask.tag}, SEARCH_SLICE_ROWS)
+        return Source(TAGGED, WITH_TAG, {"few": ask.tag}, SEARCH_SLICE_ROWS)
     return None
 
 
@@ -155,13 +155,13 @@ def _terms(connection: apsw.Connection, form: str) -> list[Terms]:
             return [parts]
         return [words, parts] if len("".join(tokens)) == 1 and said_by_grams else [words]
     if JOINED_RUN.fullmatch(form):
-        return [Terms("messages_word", [f"{_quoted(form)}*"])]
+        return [Terms("messages_word", [f"{quoted(form)}*"])]
     if found:
         return [parts]
     text = marked(form)
     # If no gram begins with it, this one is not there either.
     begun = _begun(connection, text) or [(text + MARKS)[:GRAM_CODE_POINTS]]
-    either = " OR ".join(map(_quoted, begun))
+    either = " OR ".join(map(quoted, begun))
     return [Terms("messages_gram", [f"({either})"])] if len(begun) <= SEARCH_BEGUN_GRAMS_MAX else []
 
 
@@ -180,7 +180,7 @@ def _named(terms: list[list[Terms]], filters: list[str]) -> Source:
     named, bindings = [], {}
     for number, (table, parts) in enumerate(asked):
         name = f"match{number}"
-        bindings[name] = " AND ".join([*parts, *map(_quoted, filters)])
+        bindings[name] = " AND ".join([*parts, *map(quoted, filters)])
         named.append(f"SELECT rowid AS at FROM search.{table} WHERE {table} MATCH :{name} AND rowid < :before")
     # Two selects are merged as they come, the newest first. Without a LIMIT, SQLite drops the order of what is inside.
     inside = f"{either_or_both.join(named)} ORDER BY at DESC LIMIT -1"
@@ -190,7 +190,7 @@ def _named(terms: list[list[Terms]], filters: list[str]) -> Source:
 
 def _telling(connection: apsw.Connection, table: str, terms: list[str]) -> Terms:
     """The rarest of some terms, which say the most: asking for all costs more than the rows that it spares."""
-    asked = [_quoted(term) for term in _spread(terms)]
+    asked = [quoted(term) for term in _spread(terms)]
     if len(asked) > SEARCH_TELLING_TERMS:
         asked = sorted(asked, key=lambda term: _density(connection, table, term))[:SEARCH_TELLING_TERMS]
     return Terms(table, asked)
@@ -198,12 +198,8 @@ def _telling(connection: apsw.Connection, table: str, terms: list[str]) -> Terms
 
 def _density(connection: apsw.Connection, table: str, term: str) -> float:
     """About which part of the newest messages holds a term."""
-    count, least, greatest = connection.execute(
-        f"SELECT count(*), min(rowid), max(rowid) FROM (SELECT rowid FROM search.{table} WHERE {table} MATCH ?"
-        f" ORDER BY rowid DESC LIMIT {SEARCH_DENSITY_ROWS})",
-        (term,),
-    ).fetchone() or (0, 0, 0)
-    return 0.0 if count < SEARCH_DENSITY_ROWS else float(count) / (greatest - least + 1)
+    count, least, greatest = newest(connection, table, term, SEARCH_DENSITY_ROWS)
+    return 0.0 if count < SEARCH_DENSITY_ROWS else count / (greatest - least + 1)
 
 
 def _spread(terms: list[str]) -> list[str]:
@@ -211,10 +207,6 @@ def _spread(terms: list[str]) -> list[str]:
     if len(terms) <= SEARCH_TERMS_MAX:
         return terms
     return [terms[at * len(terms) // SEARCH_TERMS_MAX] for at in range(SEARCH_TERMS_MAX)]
-
-
-def _quoted(term: str) -> str:
-    return '"' + term.replace('"', '""') + '"'
 
 
 def _look(

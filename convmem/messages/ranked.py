@@ -31,6 +31,7 @@ from convmem.messages.filters import selection, tokens_asked
 from convmem.messages.inputs import SearchMessages
 from convmem.messages.model import split_tags
 from convmem.messages.scoring import K1, NEIGHBOUR_WEIGHTS, B, Said, Scoring, add, idf
+from convmem.messages.search_tables import newest, quoted
 from convmem.messages.terms import Asked, Found
 from convmem.text import fold
 
@@ -89,21 +90,17 @@ def statistics(connection: apsw.Connection, asked: Asked) -> Statistics:
     ).fetchone() or (0, 0)
     frequencies = [0] * len(asked.terms)
     for place, term in enumerate(asked.terms[: asked.letters.start]):
-        frequencies[place] = min(_frequency(connection, f"{{content summary tags}} : {_quoted(term)}"), documents)
+        frequencies[place] = min(_frequency(connection, f"{{content summary tags}} : {quoted(term)}"), documents)
     return Statistics(documents, words / max(1, documents), tuple(frequencies))
 
 
 def _frequency(connection: apsw.Connection, match: str) -> int:
     """In how many messages something stands; estimated from the newest if it is in many."""
-    count, least = connection.execute(
-        "SELECT count(*), min(rowid) FROM (SELECT rowid FROM search.messages_word WHERE messages_word MATCH ?"
-        f" ORDER BY rowid DESC LIMIT {SEARCH_FREQUENCY_COUNTED_MAX})",
-        (match,),
-    ).fetchone() or (0, 0)
+    count, least, _ = newest(connection, "messages_word", match, SEARCH_FREQUENCY_COUNTED_MAX)
     if count < SEARCH_FREQUENCY_COUNTED_MAX:
-        return int(count)
+        return count
     first, last = _ends(connection)
-    return int(count * (last - first + 1) // max(1, last - least + 1))
+    return count * (last - first + 1) // max(1, last - least + 1)
 
 
 def _ends(connection: apsw.Connection) -> tuple[int, int]:
@@ -125,7 +122,7 @@ class Candidates(NamedTuple):
 
 def candidates(connection: apsw.Connection, ask: SearchMessages, asked: Asked, statistics: Statistics) -> Candidates:
     """The messages that promise most; the tables are asked for no more than the budget bears."""
-    passing = min((_frequency(connection, _quoted(token)) for token in tokens_asked(ask)), default=statistics.documents)
+    passing = min((_frequency(connection, quoted(token)) for token in tokens_asked(ask)), default=statistics.documents)
     by_rarity = sorted(
         (min(frequency, passing), place) for place, frequency in enumerate(statistics.frequencies) if frequency
     )
@@ -160,7 +157,7 @@ class _Lookup:
 
     def __init__(self, connection: apsw.Connection, ask: SearchMessages) -> None:
         self._connection = connection
-        self._filters = [_quoted(token) for token in tokens_asked(ask)]
+        self._filters = [quoted(token) for token in tokens_asked(ask)]
         self._tables = "search.messages_word"
         self._conditions, self._bindings = "1", dict[str, Any]()
         if _has_untold(ask):
@@ -173,7 +170,7 @@ class _Lookup:
         promises: dict[int, float] = {}
         for term, share in terms.items():
             for columns, part in (("", share), ("{summary tags} : ", share * LABELS_SHARE)):
-                for (sequence,) in self._rows([columns + _quoted(term)], ""):
+                for (sequence,) in self._rows([columns + quoted(term)], ""):
                     promises[sequence] = promises.get(sequence, 0.0) + part
         promising = nlargest(PROMISING * rows_max, zip(promises.values(), promises, strict=True))
         listed = json.dumps([sequence for _, sequence in promising])
@@ -191,7 +188,7 @@ class _Lookup:
         """The newest that hold all of these terms, the first of which is the rarest and stands in so many messages."""
         span = (self._last - self._first) * SEARCH_POSTINGS_MAX // max(frequency, SEARCH_POSTINGS_MAX)
         limits = f"AND messages_word.rowid >= {self._last - span - 1} ORDER BY messages_word.rowid DESC"
-        return (at for (at,) in self._rows(map(_quoted, all_of), f"{limits} LIMIT {SEARCH_NEARLY_ALL_ROWS}"))
+        return (at for (at,) in self._rows(map(quoted, all_of), f"{limits} LIMIT {SEARCH_NEARLY_ALL_ROWS}"))
 
     def _rows(self, all_of: Iterable[str], rest: str) -> Iterator[Any]:
         return self._connection.execute(
@@ -199,10 +196,6 @@ class _Lookup:
             f" AND {self._conditions} {rest}",
             self._bindings | {"match": " AND ".join([*all_of, *self._filters])},
         )
-
-
-def _quoted(token: str) -> str:
-    return '"' + token.replace('"', '""') + '"'
 
 
 def around(connection: apsw.Connection, sequences: Sequence[int]) -> Iterator[int]:

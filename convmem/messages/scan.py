@@ -25,7 +25,7 @@ from convmem.limits import (
     SEARCH_TAIL_WHOLE_ROWS,
 )
 from convmem.messages import terms
-from convmem.messages.exact import NEWEST, Hit
+from convmem.messages.exact import AS_IT_STANDS, NEWEST, ROW, TAGGED, Hit
 from convmem.messages.filters import selection
 from convmem.messages.inputs import SearchMessages
 from convmem.messages.matching import Question, searched
@@ -36,10 +36,7 @@ from convmem.text import fold
 
 # Whether a message may match, `?` being a part of the query. instr counts bytes, so U+0000 is an ordinary character.
 PART = "instr(coalesce(folded_content, lower(content)), ?) OR instr(folded_labels, ?)"
-AS_IT_STANDS = (
-    "(folded_content IS NOT NULL AND instr(content, :query)) OR instr(summary, :query) OR instr(tags, :query)"
-)
-COLUMNS = "m.sequence, importance, content, coalesce(folded_content, lower(content)), summary, tags"
+COLUMNS = f"m.sequence, {ROW}"
 
 
 class Wanted(NamedTuple):
@@ -123,8 +120,7 @@ def _source(ask: SearchMessages) -> _Source:
     selected = selection(ask)
     if ask.tag is None:
         return _Source("messages_message AS m", "m.sequence", selected.conditions, selected.bindings)
-    tables = "messages_tag AS t CROSS JOIN messages_message AS m ON m.sequence = t.sequence"
-    return _Source(tables, "t.sequence", f"t.tag = :tag AND {selected.conditions}", selected.bindings)
+    return _Source(TAGGED, "t.sequence", f"t.tag = :tag AND {selected.conditions}", selected.bindings)
 
 
 def _least_of_slice(connection: apsw.Connection, ask: SearchMessages, seen: Seen) -> int | None:

@@ -15,7 +15,7 @@ from zlib import crc32
 import apsw
 
 from convmem.messages import search_tables
-from convmem.messages.search_tables import COLUMNS, Row, document, rows
+from convmem.messages.search_tables import COLUMNS, Row, document, quoted, rows
 
 BUCKETS = 1 << 12
 ROWS_AT_ONCE = 2_000
@@ -72,7 +72,7 @@ def _is_known(search: apsw.Connection, row: Row) -> bool:
         "messages_gram": [made.grams[:3], made.grams[len(made.grams) // 2 :][:3]],
     }
     for table, tokens in asked.items():
-        match = " AND ".join('"' + token.replace('"', '""') + '"' for token in tokens if len(token) >= 1)
+        match = " AND ".join(map(quoted, tokens))
         query = f"SELECT 1 FROM {table} WHERE {table} MATCH ? AND rowid = ?"
         if search.execute(query, (match, row.sequence)).fetchone() is None:
             return False
@@ -120,12 +120,7 @@ def _fill(search: apsw.Connection, some: Iterable[Row]) -> None:
     for table in TABLES:
         search.execute(f"INSERT INTO temp.made_{table} (made_{table}) VALUES ('delete-all')")
     for row in some:
-        made = document(row)
-        search.execute(
-            "INSERT INTO temp.made_messages_word (rowid, content, summary, tags, other) VALUES (?, ?, ?, ?, ?)",
-            (row.sequence, made.content, made.summary, made.tags, made.other),
-        )
-        search.execute("INSERT INTO temp.made_messages_gram (rowid, body) VALUES (?, ?)", (row.sequence, made.grams))
+        search_tables.insert(search, row.sequence, document(row), "temp.made_")
 
 
 def _empty() -> Sums:

@@ -11,8 +11,8 @@ A message's row has its sequence as rowid. The tables may be behind; what change
 by row. They may also know a message that is gone: whoever finds a sequence reads its row in the index. So the tables
 are never a reason to answer with something that is not there, nor to leave out something that is.
 
-The word table has detail=full because bm25() of a contentless table is silently 0 with less; the gram table has none,
-which is a third of the size and no slower.
+The word table tells in which field a token stands; the gram table tells nothing but the message, which is a third of
+the size and no slower.
 """
 
 from collections.abc import Callable, Iterator
@@ -197,9 +197,37 @@ def replace(search: apsw.Connection, sequence: int, row: Row | None, *, is_new: 
     if row is None:
         return 0, 0, 0, 0
     made = document(row)
+    insert(search, sequence, made)
+    return (1, *made.words)
+
+
+def insert(search: apsw.Connection, sequence: int, made: Document, prefix: str = "") -> None:
+    """Write what is known of a message into the tables; with a prefix, into others of the same kind so named."""
     search.execute(
-        "INSERT INTO messages_word (rowid, content, summary, tags, other) VALUES (?, ?, ?, ?, ?)",
+        f"INSERT INTO {prefix}messages_word (rowid, content, summary, tags, other) VALUES (?, ?, ?, ?, ?)",
         (sequence, made.content, made.summary, made.tags, made.other),
     )
-    search.execute("INSERT INTO messages_gram (rowid, body) VALUES (?, ?)", (sequence, made.grams))
-    return (1, *made.words)
+    search.execute(f"INSERT INTO {prefix}messages_gram (rowid, body) VALUES (?, ?)", (sequence, made.grams))
+
+
+def quoted(token: str) -> str:
+    """A token as MATCH takes it: nothing in it is an operator."""
+    return '"' + token.replace('"', '""') + '"'
+
+
+class Newest(NamedTuple):
+    """Of the newest messages that match: how many were looked at, and the least and greatest of their sequences."""
+
+    rows: int
+    least: int
+    greatest: int
+
+
+def newest(connection: apsw.Connection, table: str, match: str, rows_max: int) -> Newest:
+    """How close the newest messages that match stand to each other; counting all would take as long as there are."""
+    found, least, greatest = connection.execute(
+        f"SELECT count(*), min(rowid), max(rowid) FROM (SELECT rowid FROM search.{table} WHERE {table} MATCH ?"
+        " ORDER BY rowid DESC LIMIT ?)",
+        (match, rows_max),
+    ).fetchone() or (0, None, None)
+    return Newest(int(found), int(least or 0), int(greatest or 0))

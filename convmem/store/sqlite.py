@@ -124,6 +124,13 @@ def attach_search(connection: apsw.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA search.cache_size = -{CACHE_KIB}")
 
 
+def hold_moment(connection: apsw.Connection) -> None:
+    """Let a connection see one moment of its file from now on: what is committed afterwards is not seen."""
+    connection.execute("BEGIN")
+    # A transaction begins with its first read.
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+
+
 def connect_to_still(path: Path) -> apsw.Connection:
     """Open a file that nobody writes, and that has no WAL, as if on a medium that cannot change: no lock is taken and
     no other file is made. Whoever reads must look afterwards whether it stayed as it was.

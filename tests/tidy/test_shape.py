@@ -90,10 +90,10 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "matching": {"terms"},
         "search_tables": {"model", "filters", "grams", "stems", "terms"},
         "search_check": {"grams", "search_tables"},
-        "exact": {"model", "inputs", "filters", "grams", "matching", "scripts"},
+        "exact": {"model", "inputs", "filters", "grams", "matching", "scripts", "search_tables"},
         "scan": {"model", "inputs", "filters", "matching", "stems", "terms", "exact"},
         "scoring": {"terms"},
-        "ranked": {"model", "inputs", "filters", "scoring", "terms"},
+        "ranked": {"model", "inputs", "filters", "scoring", "terms", "search_tables"},
         "search": {
             *("model", "inputs", "queries", "replies", "matching", "terms", "exact", "scan", "ranked"),
             "search_tables",

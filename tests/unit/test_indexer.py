@@ -278,7 +278,7 @@ async def test_between_two_records_the_writer_goes_first(tmp_path: Path):
             self.asked += 1
             return self.asked < 4
 
-    worker, writer = Indexer(RealFiles(tmp_path), SystemClock(), lambda: False), Writer()
+    worker, writer = Indexer(RealFiles(tmp_path), lambda: False), Writer()
     worker._pause(writer)  # type: ignore[arg-type]
     assert writer.asked == 4, "it waited for as long as there was work"
     writer.asked, writer.facts.sequence = 0, indexer.INDEXER_HURRY_CHANGES + 1
