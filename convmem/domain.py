@@ -44,10 +44,15 @@ class Place(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """What the writer gives a command, so that deciding needs no clock and no dice."""
+    """What the writer gives a command, so that deciding needs no clock and no dice.
+
+    `number` is the next of one counter over all records that people call by number; it counts as used once an event
+    holds it (Domain.made_numbers).
+    """
 
     place: Place
     ulid: str
+    number: int
 
 
 class Decided(NamedTuple):
@@ -98,6 +103,7 @@ class RecordType:
     names a kept record, `stored` finds the one of a name or None. `replacing` makes of a stored record and one of the
     file what stands in the store when the file's is to win, last changed at a sequence. Identities are bytes, unlike
     those of any other type. The state event has a field `changed_sequence`, None where that is its creating entry's.
+    `numbered` gives an event that bears a number another one (None in a file), and any other as it is.
     """
 
     tag: str
@@ -109,6 +115,7 @@ class RecordType:
     identify: Callable[[Kept], bytes]
     stored: Callable[[apsw.Connection, bytes], Kept | None]
     replacing: Callable[[Kept, Record, int], Kept]
+    numbered: Callable[[Any, int | None], Any] = lambda event, number: event
 
 
 class Waste(NamedTuple):
@@ -214,7 +221,8 @@ class Domain:
     """A part of convmem with its own words.
 
     `create` is the SQL of its tables in the index (prefixed with the domain's name). `made_ids` tells the store which
-    event holds an id that the store made, so that ids rise across restarts. `live` yields every live record as the
+    event holds an id that the store made, so that ids rise across restarts; `made_numbers` which holds a number of the
+    one counter (0: this one does not), so that none is given twice. `live` yields every live record as the
     state event that an empty index can be folded from, by rising sequence, without references to what is gone;
     `records` says how many of them a file would hold, `record_types` how each stands in one. `waste` is what compaction
     would take away. `check` returns violated invariants of the index in plain sentences. `search` is what the domain
@@ -226,6 +234,7 @@ class Domain:
     deciders: Mapping[type[Any], Decider]
     appliers: Mapping[type[Event], Applier]
     made_ids: Mapping[type[Event], Callable[[Any], str]] = field(default_factory=dict)
+    made_numbers: Mapping[type[Event], Callable[[Any], int]] = field(default_factory=dict)
     live: Callable[[apsw.Connection], Iterator[Kept]] = lambda connection: iter(())
     records: Callable[[apsw.Connection], int] = lambda connection: 0
     record_types: tuple[RecordType, ...] = ()

@@ -18,6 +18,7 @@ from convmem.files import File
 from convmem.store.codec import Codec
 from convmem.store.frame import STATE, Fault, Header
 from convmem.store.log import Log, Position, Reader
+from convmem.store.made import Made, Maker
 from convmem.store.recovery import DECISIONS, Decision, Facts
 from convmem.store.sqlite import Index, State, connect, read_state, shape
 from convmem.store.store import Store
@@ -156,24 +157,27 @@ def _rules(connection: apsw.Connection, domains: Sequence[Domain]) -> list[str]:
 def _walk(file: File, generation: int, end: int, state: State | None, domains: Sequence[Domain], tell: Tell) -> Walk:
     """Verify the log up to byte `end`, its bytes and that ids made by the store rise from entry to entry."""
     codec = Codec(domains)
-    made_ids = {kind: made for domain in domains for kind, made in domain.made_ids.items()}
-    position, before, last_id = Position(0, 1), None, ""
+    maker = Maker(domains)
+    position, before, made = Position(0, 1), None, Made()
     shown = position if state is None or state.end.offset == 0 else None
     for found in Reader(file, end=end).walk(0, generation):
         if isinstance(found, Fault):
             return Walk(position, before, found, shown)
         try:
             entries = codec.decode(found)
-            last_id = max(last_id, codec.decode_through(found).last_id) if found.header.is_end_of_state else last_id
+            made = made.raised(codec.decode_through(found).made) if found.header.is_end_of_state else made
         except (msgspec.MsgspecError, AssertionError) as error:
             sentence = f"the log holds a frame at byte {position.offset} that cannot be read: {error}"
             return Walk(position, before, Fault.NONE, shown, sentence)
         for place, events in entries:
-            made = [made_ids[type(event)](event) for event in events if type(event) in made_ids]
-            if made and min(made) <= last_id:
+            if min(maker.ids(events), default="~") <= made.last_id:
                 sentence = f"the log: the id that entry {place.sequence} was given does not rise"
                 return Walk(position, before, Fault.NONE, shown, sentence)
-            last_id = max([last_id, *made])
+            is_new = not found.header.is_inside_state
+            if is_new and min(maker.numbers(events), default=made.last_number + 1) <= made.last_number:
+                sentence = f"the log: the number that entry {place.sequence} was given does not rise"
+                return Walk(position, before, Fault.NONE, shown, sentence)
+            made = made.raised(maker.of(events))
         position, before = found.end, found.header
         if state is not None and position.offset == state.end.offset:
             shown = position
@@ -195,7 +199,8 @@ def differences(
         tell(done, len(names), "comparing the index")
         if (row := _first_difference(left, right, table)) is not None:
             found.append(f"the index: table {table} differs from the log in row {row}")
-    where = "SELECT next_sequence, end_offset, tail_offset, tail_checksum, last_id, store_id FROM store_state"
+    columns = "next_sequence, end_offset, tail_offset, tail_checksum, last_id, last_number, store_id"
+    where = f"SELECT {columns} FROM store_state"
     if left.execute(where).fetchall() != right.execute(where).fetchall():
         found.append("the index: its position differs from the log")
     return found

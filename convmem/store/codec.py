@@ -2,7 +2,7 @@
 
     batch           [[origin, …], [[at_ms, origin_index, [event, …]], …]]          origin = [device, transport, client]
     state           [[origin, …], [[at_ms, origin_index, event, sequence], …]]     live records, by rising sequence
-    end of state    {"last_id": …, "store_id": …}                                  what the store knows of itself
+    end of state    {"last_id": …, "last_number": …, "store_id": …}                what the store knows of itself
 
 An event is a map with its tag under `type`; a field that holds its default is left out, so fields can be added for
 ever and old entries still decode. Origins stand once a frame: a batch mostly has one.
@@ -15,17 +15,24 @@ import msgspec
 
 from convmem.domain import Domain, Event, Kept, Origin, Place
 from convmem.store.log import Frame
+from convmem.store.made import Made
 
 Entry = tuple[int, int, Sequence[Event]]  # at_ms, index of the origin, events
 
 
 class Through(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What ends a state: the last id that the store itself had made (not one that was brought in), and which store it
-    is: two that are equal by chance, or by an import, are not one.
+    """What ends a state: the last id and number that the store itself had given out (made.py), and which store it is:
+    two that are equal by chance, or by an import, are not one.
     """
 
     last_id: str = ""
+    last_number: int = 0
     store_id: str = ""
+
+    @property
+    def made(self) -> Made:
+        """What the store had given out."""
+        return Made(self.last_id, self.last_number)
 
 
 class Codec:

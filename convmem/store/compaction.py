@@ -25,6 +25,7 @@ from convmem.limits import BUSY_RETRY_MS, STORAGE_FULL_RETRY_MS
 from convmem.store.check import differences
 from convmem.store.generation import Draft
 from convmem.store.log import NAME, Log, Position
+from convmem.store.made import Maker
 from convmem.store.shelf import Shelf
 from convmem.store.sqlite import DAMAGE, Index, State
 from convmem.store.store import Store
@@ -36,7 +37,7 @@ CLOSE_BYTES = 256 * 1024
 ROUNDS_MAX = 5
 CUT_TAILS = "cut-"
 
-Records = Callable[[apsw.Connection, int], Iterator[Kept]]
+Records = Callable[[apsw.Connection, int, int], Iterator[Kept]]
 Tell = Callable[[float, float, str], None]
 Beside = Callable[[int, Callable[[int, int], None]], None]
 
@@ -84,7 +85,7 @@ class Rewrite:
         self._committed = committed
         self._tell = tell
         self._is_stopped = is_stopped
-        self._records = records or (lambda connection, through: live(connection, parts.domains))
+        self._records = records or (lambda connection, through, last_number: live(connection, parts.domains))
         self._beside = beside or (lambda generation, tell: tell(1, 1))
         self._draft: Draft | None = None
         self._copied = Position(0, 1)
@@ -143,12 +144,13 @@ class Rewrite:
     def _write(self, connection: apsw.Connection, start: Position, state: State) -> None:
         parts, through = self._parts, start.next_sequence - 1
         total = sum(domain.records(connection) for domain in parts.domains)
-        last, tell = through, self._told(WRITING, "writing what is live")
+        last, made, maker = through, state.made, Maker(parts.domains)
+        tell = self._told(WRITING, "writing what is live")
 
         def watched() -> Iterator[Kept]:
-            nonlocal last
-            for kept in self._records(connection, through):
-                last = max(last, kept.sequence)
+            nonlocal last, made
+            for kept in self._records(connection, through, state.made.last_number):
+                last, made = max(last, kept.sequence), made.raised(maker.of([kept.event]))
                 yield kept
 
         def told(count: int) -> None:
@@ -158,7 +160,7 @@ class Rewrite:
 
         self._draft = Draft(parts.files, parts.shelf, parts.domains, parts.clock, self._log.generation + 1)
         self._draft.keep(watched(), told)
-        self._draft.end_state(last, state.last_id, state.store_id)
+        self._draft.end_state(last, made, state.store_id)
         self._copied = start
 
     def _copy(self, end: Position) -> None:

@@ -21,6 +21,7 @@ from convmem.limits import STATE_FRAME_BYTES
 from convmem.store import log
 from convmem.store.codec import Codec, Through
 from convmem.store.log import Frame, Log, Position
+from convmem.store.made import Made
 from convmem.store.shelf import Shelf
 from convmem.store.sqlite import Index
 from convmem.store.store import Report, Store
@@ -67,14 +68,15 @@ class Draft:
         told(len(records))
         return len(records)
 
-    def end_state(self, through: int, last_id: str, store_id: str = "") -> None:
+    def end_state(self, through: int, made: Made, store_id: str = "") -> None:
         """Say that the state speaks for all sequences up to `through`; batches may follow.
 
         Without a `store_id` it is a new store.
         """
         if not store_id:
             store_id = f"{self._clock.random_bits():032x}"
-        self.log.append_state(self._codec.encode_through(Through(last_id=last_id, store_id=store_id)), through, 0)
+        end = Through(last_id=made.last_id, last_number=made.last_number, store_id=store_id)
+        self.log.append_state(self._codec.encode_through(end), through, 0)
 
     def follow(self, frames: Iterable[Frame]) -> None:
         """Copy batches that the old log has taken meanwhile, as they are, under this generation."""

@@ -22,6 +22,7 @@ from convmem.store.codec import Codec
 from convmem.store.compaction import live
 from convmem.store.frame import BATCH, STATE, Header
 from convmem.store.log import Frame
+from convmem.store.made import Made, Maker
 from convmem.store.shelf import SCRATCH, FileShelf
 from convmem.store.sqlite import State, connect_to_build
 from convmem.store.wreck import Gap, Wreck
@@ -82,7 +83,7 @@ class Rescue:
         self._tell = tell
         self._codec = Codec(domains)
         self._appliers = {kind: apply for domain in domains for kind, apply in domain.appliers.items()}
-        self._made_ids = {kind: made for domain in domains for kind, made in domain.made_ids.items()}
+        self._maker = Maker(domains)
         self._connections: list[apsw.Connection] = []
         self._connection = self._scratch(SCRATCH)
         # The copied index, how far it had come, and its records that were not yet put where the log lost them.
@@ -94,7 +95,7 @@ class Rescue:
         self._is_settled = True
         self._through = 0
         # Where in the log we are: the last sequence that was read, the frame before, and gaps behind it.
-        self._last, self._last_id = 0, ""
+        self._last, self._made = 0, Made()
         self._before: Header | None = None
         self._pending: list[Gap] = []
 
@@ -117,7 +118,7 @@ class Rescue:
             self._connections.append(connection)
             if wreck is None or reconcile.is_of_log(wreck, state, live(connection, self._domains), self._codec):
                 self._index, self._state, self._is_settled = connection, state, False
-                self._through, self._last_id = state.end.next_sequence - 1, state.last_id
+                self._through, self._made = state.end.next_sequence - 1, state.made
                 self._fillings = live(connection, self._domains)
                 self._next_filling = next(self._fillings, None)
                 self._found.generation, self._found.used_index = generation, True
@@ -143,7 +144,7 @@ class Rescue:
             return piece
         try:
             if piece.header.is_end_of_state:
-                self._last_id = max(self._last_id, self._codec.decode_through(piece).last_id)
+                self._made = self._made.raised(self._codec.decode_through(piece).made)
             return self._codec.decode(piece)
         except (msgspec.MsgspecError, AssertionError):
             return Gap(piece.offset, piece.header.frame_size, UNREADABLE)
@@ -244,8 +245,7 @@ class Rescue:
         return live(connection, self._domains)
 
     def _apply(self, place: Place, events: Sequence[Event]) -> None:
-        made = [self._made_ids[type(event)](event) for event in events if type(event) in self._made_ids]
-        self._last_id = max([self._last_id, *made])
+        self._made = self._made.raised(self._maker.of(events))
         reason = None
         try:
             with self._connection:  # a savepoint: an entry is added whole or not at all
@@ -272,9 +272,9 @@ class Rescue:
         return sum(domain.records(self._connection) for domain in self._domains)
 
     @property
-    def last_id(self) -> str:
-        """The last id that the store had made, as far as is known."""
-        return self._last_id
+    def made(self) -> Made:
+        """What the store had given out, as far as is known."""
+        return self._made
 
     def close(self) -> None:
         """Close the scratch index and the copy."""

@@ -63,7 +63,7 @@ def _write(rescue: Rescue, draft: Draft, target: RealFiles, found: Salvaged, tel
     is_done = False
     try:
         draft.keep(rescue.records(), told)
-        draft.end_state(found.sequence, rescue.last_id)
+        draft.end_state(found.sequence, rescue.made)
         draft.sync()
         draft.fold(lambda done, size: tell(done, size, "folding the index"), lambda: False)
         assert draft.index is not None

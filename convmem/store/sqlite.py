@@ -22,6 +22,7 @@ import apsw
 from convmem.domain import Domain
 from convmem.files import boot_id, private_files
 from convmem.store.log import Position
+from convmem.store.made import Made
 from convmem.store.recovery import Witness
 
 # What a read of a damaged file raises; a text that is no UTF-8 comes as Python's own error.
@@ -38,7 +39,7 @@ CREATE TABLE store_state (
     tail_offset INTEGER NOT NULL, tail_sequence INTEGER NOT NULL,
     end_offset INTEGER NOT NULL, next_sequence INTEGER NOT NULL,
     tail_checksum INTEGER NOT NULL,
-    last_id TEXT NOT NULL,
+    last_id TEXT NOT NULL, last_number INTEGER NOT NULL,
     store_id TEXT NOT NULL,
     boot TEXT NOT NULL,
     clean INTEGER NOT NULL,
@@ -54,7 +55,7 @@ class State(NamedTuple):
     tail: Position
     end: Position
     tail_checksum: int
-    last_id: str
+    made: Made
     store_id: str
     boot: str
     is_clean: bool
@@ -66,7 +67,7 @@ class State(NamedTuple):
         return Witness(self.generation, self.tail, self.end, self.tail_checksum)
 
 
-FRESH = State(1, Position(0, 1), Position(0, 1), 0, "", "", "", True, None)
+FRESH = State(1, Position(0, 1), Position(0, 1), 0, Made(), "", "", True, None)
 
 
 @dataclass
@@ -164,12 +165,12 @@ def read_state(connection: apsw.Connection, expected_shape: str) -> State | None
     if connection.execute("SELECT schema FROM store_state").fetchone() != (_schema(connection),):
         return None
     row: Any = connection.execute(
-        "SELECT generation, tail_offset, tail_sequence, end_offset, next_sequence, tail_checksum, last_id, store_id,"
-        " boot, clean, damage_offset FROM store_state"
+        "SELECT generation, tail_offset, tail_sequence, end_offset, next_sequence, tail_checksum, last_id,"
+        " last_number, store_id, boot, clean, damage_offset FROM store_state"
     ).fetchone()
-    generation, *positions, tail_checksum, last_id, store_id, boot, is_clean, damage_offset = row
-    tail, end = Position(*positions[:2]), Position(*positions[2:])
-    return State(generation, tail, end, tail_checksum, last_id, store_id, boot, bool(is_clean), damage_offset)
+    generation, *positions, tail_checksum, last_id, last_number, store_id, boot, is_clean, damage_offset = row
+    tail, end, made = Position(*positions[:2]), Position(*positions[2:]), Made(last_id, last_number)
+    return State(generation, tail, end, tail_checksum, made, store_id, boot, bool(is_clean), damage_offset)
 
 
 def _schema(connection: apsw.Connection) -> str:
@@ -207,7 +208,7 @@ class Index:
         for domain in self._domains:
             self.connection.execute(domain.create)
         self.connection.execute(
-            "INSERT INTO store_state VALUES (1, ?, ?, ?, 0, 1, 0, 1, 0, '', '', ?, 0, NULL)",
+            "INSERT INTO store_state VALUES (1, ?, ?, ?, 0, 1, 0, 1, 0, '', 0, '', ?, 0, NULL)",
             (self._shape, _schema(self.connection), generation, self._boot),
         )
         self.state = FRESH._replace(generation=generation, boot=self._boot, is_clean=False)
@@ -229,7 +230,7 @@ class Index:
                 self.rollback()
 
     def move(
-        self, tail: Position, end: Position, last_id: str, *, tail_checksum: int = 0, store_id: str | None = None
+        self, tail: Position, end: Position, made: Made, *, tail_checksum: int = 0, store_id: str | None = None
     ) -> None:
         """Inside a transaction: say how far it will have come, and that it is in use under this boot.
 
@@ -238,14 +239,14 @@ class Index:
         store_id = self.state.store_id if store_id is None else store_id
         self.connection.execute(
             "UPDATE store_state SET tail_offset = ?, tail_sequence = ?, end_offset = ?, next_sequence = ?,"
-            " tail_checksum = ?, last_id = ?, store_id = ?, clean = 0, boot = ?",
-            (*tail, *end, tail_checksum, last_id, store_id, self._boot),
+            " tail_checksum = ?, last_id = ?, last_number = ?, store_id = ?, clean = 0, boot = ?",
+            (*tail, *end, tail_checksum, *made, store_id, self._boot),
         )
         self.state = self.state._replace(
             tail=tail,
             end=end,
             tail_checksum=tail_checksum,
-            last_id=last_id,
+            made=made,
             store_id=store_id,
             is_clean=False,
             boot=self._boot,

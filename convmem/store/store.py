@@ -26,6 +26,7 @@ from convmem.limits import BUSY_RETRY_MS, CHECKPOINT_PAGES_BUSY, STORAGE_FULL_RE
 from convmem.store.codec import Codec, Entry
 from convmem.store.frame import checksum_of
 from convmem.store.log import Log, Position
+from convmem.store.made import Made, Maker
 from convmem.store.sqlite import DAMAGE, Index
 
 REPLAY_ENTRIES = 5_000
@@ -69,8 +70,8 @@ class Store:
         self._codec = Codec(domains)
         self._deciders = {kind: decide for domain in domains for kind, decide in domain.deciders.items()}
         self._appliers = {kind: apply for domain in domains for kind, apply in domain.appliers.items()}
-        self._made_ids = {kind: made for domain in domains for kind, made in domain.made_ids.items()}
-        self._identifiers = Identifiers(clock, index.state.last_id or None)
+        self._maker = Maker(domains)
+        self._identifiers = Identifiers(clock, index.state.made.last_id or None)
         self._failed: Exception | None = None
         self._full_since_ms: int | None = None
         self._last_error: str | None = None
@@ -112,7 +113,7 @@ class Store:
                 self._index.checkpoint()
             report(self._index.state.end.offset, self._log.end.offset)
         # Also where no entry was folded: the end of a state holds the last id.
-        self._identifiers = Identifiers(self._clock, self._index.state.last_id or None)
+        self._identifiers = Identifiers(self._clock, self._index.state.made.last_id or None)
         return folded
 
     def fold_at_once(self, report: Report, is_stopped: Callable[[], bool] = lambda: False) -> None:
@@ -143,14 +144,14 @@ class Store:
     def _fold(self, offset: int, entries_max: int) -> int:
         """Apply whole frames from `offset` until `entries_max` entries are done; inside the caller's transaction."""
         state, folded = self._index.state, 0
-        tail, end, checksum, last_id, store_id = state.tail, state.end, 0, state.last_id, state.store_id
+        tail, end, checksum, made, store_id = state.tail, state.end, 0, state.made, state.store_id
         for frame in self._log.frames(offset):
             for place, events in self._codec.decode(frame):
-                last_id = max(last_id, self._apply(events, place))
+                made = made.raised(self._apply(events, place))
                 folded += 1
             if frame.header.is_end_of_state:
                 through = self._codec.decode_through(frame)
-                last_id, store_id = max(last_id, through.last_id), through.store_id
+                made, store_id = made.raised(through.made), through.store_id
             elif frame.offset == 0:
                 store_id = identity(frame.payload)
             tail, end = Position(frame.offset, frame.header.sequence), frame.end
@@ -158,7 +159,7 @@ class Store:
             if folded >= entries_max:
                 break
         assert end != state.end, "the index does not stand at a frame of its log"
-        self._index.move(tail, end, last_id, tail_checksum=checksum, store_id=store_id)
+        self._index.move(tail, end, made, tail_checksum=checksum, store_id=store_id)
         return folded
 
     def commit(self, tickets: Sequence[Ticket]) -> list[Any]:
@@ -184,23 +185,23 @@ class Store:
         outcomes: list[Any] = []
         entries: list[Entry] = []
         origins: dict[Origin, int] = {}
-        last_id = self._index.state.last_id
+        made = self._index.state.made
         try:
             self._index.begin()
             for command, origin in tickets:
                 place = Place(before.next_sequence + len(entries), self._clock.now_ms(), origin)
-                outcome, events, made_id = self._run(command, place)
+                outcome, events, given = self._run(command, place, made.last_number + 1)
                 outcomes.append(outcome)
                 if events:
                     entries.append((place.at_ms, origins.setdefault(origin, len(origins)), events))
-                    last_id = max(last_id, made_id)
+                    made = made.raised(given)
             frame = b""
             if entries:
                 payload = self._codec.encode(list(origins), entries)
                 frame = self._log.encoded(payload, len(entries))
                 end = Position(before.offset + len(frame), before.next_sequence + len(entries))
                 store_id = self._index.state.store_id if before.offset else identity(payload)
-                self._index.move(before, end, last_id, tail_checksum=checksum_of(frame), store_id=store_id)
+                self._index.move(before, end, made, tail_checksum=checksum_of(frame), store_id=store_id)
         except apsw.BusyError as error:
             self._index.rollback()
             raise Busy("another program has locked the index", retry_after_ms=BUSY_RETRY_MS) from error
@@ -214,30 +215,26 @@ class Store:
         self._show(before)
         return outcomes
 
-    def _run(self, command: Command, place: Place) -> tuple[Any, Sequence[Event], str]:
+    def _run(self, command: Command, place: Place, number: int) -> tuple[Any, Sequence[Event], Made]:
         """Decide and apply one command inside a savepoint: a refusal undoes itself and nothing else."""
         connection = self._index.connection
         connection.execute("SAVEPOINT command")
         try:
-            stamp = Stamp(place, self._identifiers.next(place.at_ms))
+            stamp = Stamp(place, self._identifiers.next(place.at_ms), number)
             decided = self._deciders[type(command)](connection, command, stamp)
-            made_id = self._apply(decided.events, place)
+            made = self._apply(decided.events, place)
         except CallerError as refusal:
             connection.execute("ROLLBACK TO command")
             connection.execute("RELEASE command")
-            return refusal, (), ""
+            return refusal, (), Made()
         connection.execute("RELEASE command")
-        return decided.answer, decided.events, made_id
+        return decided.answer, decided.events, made
 
-    def _apply(self, events: Sequence[Event], place: Place) -> str:
-        """Show events in the index; return the greatest id the store made in them, or an empty text."""
-        made_id = ""
+    def _apply(self, events: Sequence[Event], place: Place) -> Made:
+        """Show events in the index; return what the store has given out in them."""
         for event in events:
-            kind = type(event)
-            self._appliers[kind](self._index.connection, event, place)
-            if made := self._made_ids.get(kind):
-                made_id = max(made_id, made(event))
-        return made_id
+            self._appliers[type(event)](self._index.connection, event, place)
+        return self._maker.of(events)
 
     def _write(self, before: Position, frame: bytes, entry_count: int) -> None:
         """Append and sync one frame; on a full disk put everything back as it was."""

@@ -16,7 +16,7 @@ from zlib import crc32
 import apsw
 import msgspec
 
-from convmem.domain import Domain, Kept, Record
+from convmem.domain import Domain, Event, Kept, Record, RecordType
 from convmem.errors import CallerError, Conflict, NotFound
 from convmem.store.compaction import live
 from convmem.transfer.lines import lines
@@ -44,6 +44,7 @@ class Intake:
         self._policy = policy
         self._told = told
         self._kinds = {kind.event: kind for kind in scan.types.values()}
+        self._last_number = 0
 
     def meet(self, connection: apsw.Connection) -> Plan:
         """Compare the file with the store, of which nothing changes from here on.
@@ -62,7 +63,9 @@ class Intake:
                 if stored is None:
                     continue
                 self._scan.scratch.execute("INSERT INTO known VALUES (?)", (offset,))
-                if _is_equal(stored, self._scan.decode(self._scan.file.read(offset, size))):
+                if _is_equal(
+                    stored, self._scan.decode(self._scan.file.read(offset, size)), self._kinds[type(stored.event)]
+                ):
                     unchanged += 1
                 elif self._policy == "reject":
                     refused.append(line)
@@ -95,8 +98,11 @@ class Intake:
         found = (kind.stored(connection, identity) for kind in self._kinds.values())
         return next((kept for kept in found if kept is not None), None)
 
-    def records(self, connection: apsw.Connection, through: int) -> Iterator[Kept]:
-        """Every record of the next generation: the stored ones in their places, then the new ones of the file."""
+    def records(self, connection: apsw.Connection, through: int, last_number: int) -> Iterator[Kept]:
+        """Every record of the next generation: the stored ones in their places, then the new ones of the file, which
+        are given numbers above the last one.
+        """
+        self._last_number = last_number
         replaced: Any = self._scan.scratch.execute("SELECT sequence FROM replaced ORDER BY sequence")
         awaited = next(replaced, None)
         for kept in live(connection, self._domains):
@@ -139,13 +145,18 @@ class Intake:
             if sequence % STRIDE == 0:
                 self._told(line.offset, total)
             record = self._scan.decode(line.data)
-            yield Kept(sequence, record.at_ms, record.origin, record.event)
+            yield Kept(sequence, record.at_ms, record.origin, self._numbered(record.event))
         if checksum != self._scan.checksum:
             raise changed()
 
+    def _numbered(self, event: Event) -> Event:
+        numbered: Event = self._kinds[type(event)].numbered(event, self._last_number + 1)
+        self._last_number += numbered is not event
+        return numbered
 
-def _is_equal(stored: Kept, record: Record) -> bool:
+
+def _is_equal(stored: Kept, record: Record, kind: RecordType) -> bool:
     """True if a file of the store would hold the same line."""
     event: Any = stored.event
-    plain = msgspec.structs.replace(event, changed_sequence=None)
+    plain = kind.numbered(msgspec.structs.replace(event, changed_sequence=None), None)
     return (stored.at_ms, stored.origin, plain) == (record.at_ms, record.origin, record.event)

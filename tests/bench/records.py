@@ -26,6 +26,7 @@ from convmem.domain import Origin
 from convmem.messages.lines import _Line
 from convmem.store import sqlite
 from convmem.store.generation import Draft
+from convmem.store.made import Made
 from convmem.store.shelf import FileShelf
 from convmem.transfer.intake import Intake
 from convmem.transfer.lines import lines
@@ -127,7 +128,7 @@ def into_the_log(path: Path, directory: Path) -> None:
     intake.meet(empty)
     draft = Draft(disk, shelf, DOMAINS, SystemClock(), 2)
     draft.keep(intake.records(empty, 0))
-    draft.end_state(found.records, "")
+    draft.end_state(found.records, Made())
     draft.sync()
 
 

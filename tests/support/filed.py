@@ -84,7 +84,7 @@ def taken(
     """What an import would do with a store, and every record of its next generation."""
     connection = connection or empty_index()
     intake = Intake(scanned(data), DOMAINS, policy, lambda done, total: None)
-    return intake.meet(connection), list(intake.records(connection, through))
+    return intake.meet(connection), list(intake.records(connection, through, 0))
 
 
 def folded_from(records: Sequence[Kept]) -> apsw.Connection:

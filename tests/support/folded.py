@@ -54,11 +54,12 @@ class Folded:
         self.sequence = 0
         self.reads = 0
         self.identifiers = Identifiers(self.clock, None)
+        self.last_number = 0
 
     def commit(self, command: Command) -> Any:
         """Decide and apply one command."""
         place = Place(self.sequence + 1, self.clock.now_ms(), self.origin)
-        stamp = Stamp(place, self.identifiers.next(place.at_ms))
+        stamp = Stamp(place, self.identifiers.next(place.at_ms), self.last_number + 1)
         self.connection.execute("SAVEPOINT command")
         try:
             answer, events = DOMAIN.deciders[type(command)](self.connection, command, stamp)

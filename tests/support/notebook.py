@@ -53,6 +53,7 @@ class Break:
 class Added(Event, frozen=True, kw_only=True, tag="added"):
     note_id: str
     note: str
+    number: int = 0
 
 
 class Struck(Event, frozen=True, kw_only=True, tag="struck"):
@@ -62,11 +63,15 @@ class Struck(Event, frozen=True, kw_only=True, tag="struck"):
 class AddedKept(Event, frozen=True, kw_only=True, tag="added_kept"):
     note_id: str
     note: str
+    number: int = 0
 
 
 def add(connection: apsw.Connection, command: Add, stamp: Stamp) -> Decided:
-    events = tuple(Added(note_id=stamp.ulid, note=note) for note in command.notes)
-    return Decided({"note_id": stamp.ulid, "sequence": stamp.place.sequence}, events)
+    events = tuple(
+        Added(note_id=stamp.ulid, note=note, number=0 if place else stamp.number)
+        for place, note in enumerate(command.notes)
+    )
+    return Decided({"note_id": stamp.ulid, "sequence": stamp.place.sequence, "number": stamp.number}, events)
 
 
 def strike(connection: apsw.Connection, command: Strike, stamp: Stamp) -> Decided:
@@ -82,8 +87,8 @@ def fall(connection: apsw.Connection, command: Break, stamp: Stamp) -> Decided:
 
 def added(connection: apsw.Connection, event: Added, place: Place) -> None:
     connection.execute(
-        "INSERT INTO notes_note VALUES (?, ?, ?, ?, ?)",
-        (event.note_id, place.sequence, place.at_ms, place.origin.device, event.note),
+        "INSERT INTO notes_note VALUES (?, ?, ?, ?, ?, ?)",
+        (event.note_id, place.sequence, place.at_ms, place.origin.device, event.note, event.number),
     )
     if len(event.note) > NOTE_MAX:
         raise Conflict("the note is too long")
@@ -95,16 +100,16 @@ def struck(connection: apsw.Connection, event: Struck, place: Place) -> None:
 
 
 def added_kept(connection: apsw.Connection, event: AddedKept, place: Place) -> None:
-    added(connection, Added(note_id=event.note_id, note=event.note), place)
+    added(connection, Added(note_id=event.note_id, note=event.note, number=event.number), place)
 
 
 def live(connection: apsw.Connection) -> Iterator[Kept]:
     """Every note as its state event; of the origin the index knows the device alone."""
     rows: Any = connection.execute(
-        "SELECT sequence, at_ms, device, note_id, note FROM notes_note ORDER BY sequence, rowid"
+        "SELECT sequence, at_ms, device, note_id, note, number FROM notes_note ORDER BY sequence, rowid"
     )
-    for sequence, at_ms, device, note_id, note in rows:
-        yield Kept(sequence, at_ms, Origin(device, ""), AddedKept(note_id=note_id, note=note))
+    for sequence, at_ms, device, note_id, note, number in rows:
+        yield Kept(sequence, at_ms, Origin(device, ""), AddedKept(note_id=note_id, note=note, number=number))
 
 
 def records(connection: apsw.Connection) -> int:
@@ -121,13 +126,14 @@ NOTEBOOK = Domain(
     name="notes",
     create=(
         "CREATE TABLE notes_note (note_id TEXT NOT NULL, sequence INTEGER NOT NULL, at_ms INTEGER NOT NULL,"
-        " device TEXT NOT NULL, note TEXT NOT NULL) STRICT;"
+        " device TEXT NOT NULL, note TEXT NOT NULL, number INTEGER NOT NULL) STRICT;"
         "CREATE TABLE notes_total (struck INTEGER NOT NULL) STRICT;"
         "INSERT INTO notes_total VALUES (0)"
     ),
     deciders={Add: add, Strike: strike, Break: fall},
     appliers={Added: added, Struck: struck, AddedKept: added_kept},
     made_ids={Added: lambda event: event.note_id},
+    made_numbers={Added: lambda event: event.number, AddedKept: lambda event: event.number},
     live=live,
     records=records,
     waste=waste,

@@ -56,9 +56,10 @@ def test_a_store_that_a_test_leaves_damaged_fails_that_test(every_store_is_sound
     [
         "UPDATE notes_note SET note = 'other' WHERE sequence = 7",
         "DELETE FROM notes_note WHERE sequence = 20",
-        "INSERT INTO notes_note VALUES ('Z', 99, 1, 'd', 'n')",
+        "INSERT INTO notes_note VALUES ('Z', 99, 1, 'd', 'n', 0)",
         "INSERT INTO notes_note SELECT * FROM notes_note WHERE sequence = 5",
         "UPDATE store_state SET last_id = 'A'",
+        "UPDATE store_state SET last_number = 77",
         "UPDATE store_state SET end_offset = end_offset - 1",
         "UPDATE store_state SET end_offset = end_offset + 1",
         "UPDATE store_state SET next_sequence = next_sequence + 1",

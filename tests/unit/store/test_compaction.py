@@ -148,7 +148,7 @@ def test_a_wrong_index_is_never_copied_into_the_log() -> None:
     before = notes(opened.connection)
     opened.connection.execute("UPDATE notes_note SET note = 'forged' WHERE sequence = 2")
     opened.connection.execute("DELETE FROM notes_note WHERE sequence = 5")
-    opened.connection.execute("INSERT INTO notes_note VALUES ('Z', 1, 1, 'd', 'risen')")
+    opened.connection.execute("INSERT INTO notes_note VALUES ('Z', 1, 1, 'd', 'risen', 0)")
     opened.compact()
     assert notes(opened.connection) == before
     assert opened.check() == []
@@ -248,19 +248,24 @@ def test_tails_that_were_cut_off_go_with_the_old_generation() -> None:
 def test_whoever_brings_records_along_hands_them_in_and_the_sequence_goes_on_behind_them() -> None:
     opened = filled(6)
     before, through = notes(opened.connection), opened.store.facts().sequence
+    numbers = opened.commit(Strike(999_999), Add(("counted",)), Strike(through + 1))[1]["number"]
+    through += 2
 
-    def records(connection: apsw.Connection, known: int) -> Iterator[Kept]:
+    def records(connection: apsw.Connection, known: int, last_number: int) -> Iterator[Kept]:
         assert known == through
+        assert last_number == numbers
         assert notes(connection) == before, "the records are asked of a fold of the log"
         yield from NOTEBOOK.live(connection)
         for number in range(1, 4):
-            yield Kept(known + number, 5, Origin("other", ""), AddedKept(note_id="7" + "Z" * 25, note=f"new {number}"))
+            event = AddedKept(note_id="7" + "Z" * 25, note=f"new {number}", number=numbers + number)
+            yield Kept(known + number, 5, Origin("other", ""), event)
 
     outcome = opened.compact(records=records)
     assert outcome.kept == len(before) + 3
     assert notes(opened.connection) == [*before, *((through + number, f"new {number}") for number in (1, 2, 3))]
     answer = opened.commit(Add(("afterwards",)))[0]
     assert answer["sequence"] == through + 4
+    assert answer["number"] == numbers + 4
     assert answer["note_id"] < "7" + "Z" * 25, "ids go on from the last that the store made, not from one brought in"
 
 
@@ -268,7 +273,7 @@ def test_a_batch_that_comes_while_records_are_brought_along_is_a_fault_of_ours()
     """Whoever brings records along has closed the store to writes."""
     opened = filled(6)
 
-    def records(connection: apsw.Connection, through: int) -> Iterator[Kept]:
+    def records(connection: apsw.Connection, through: int, last_number: int) -> Iterator[Kept]:
         opened.commit(Add(("meanwhile",)))
         yield Kept(through + 1, 5, ORIGIN, AddedKept(note_id="A", note="new"))
 

@@ -12,6 +12,7 @@ from convmem.store import check, generation
 from convmem.store.codec import Codec, Through
 from convmem.store.generation import Draft, sweep
 from convmem.store.log import NAME, Position
+from convmem.store.made import Made
 from convmem.store.shelf import FileShelf
 from convmem.store.sqlite import connect_to_read
 from tests.support.faulty_files import FaultyFiles
@@ -42,7 +43,7 @@ def silent(done: int, total: int) -> None:
 def whole(made: Draft, records: list[Kept], through: int) -> Draft:
     """A draft of these records, synced and folded."""
     made.keep(records)
-    made.end_state(through, LAST)
+    made.end_state(through, Made(LAST))
     made.sync()
     made.fold(silent, lambda: False)
     return made
@@ -63,7 +64,7 @@ def test_live_records_fill_frames_up_to_a_size_and_each_is_told(monkeypatch: pyt
 def test_the_state_ends_with_what_it_speaks_for_and_the_last_id_that_the_store_made() -> None:
     made = draft()
     made.keep(kept(2))
-    made.end_state(50, LAST, "0123abcd")
+    made.end_state(50, Made(LAST), "0123abcd")
     *_, last = made.log.frames()
     assert Codec([NOTEBOOK]).decode_through(last) == Through(last_id=LAST, store_id="0123abcd")
     assert made.log.end.next_sequence == 51
@@ -83,7 +84,7 @@ def test_batches_follow_under_the_later_generation_as_they_are() -> None:
     start = opened.store.log.end
     made = draft()
     made.keep(NOTEBOOK.live(opened.connection))
-    made.end_state(start.next_sequence - 1, "")
+    made.end_state(start.next_sequence - 1, Made())
     opened.commit(Strike(1), Add(("c",)))
     made.follow(opened.store.log.frames(start.offset))
     (old,), *_, new = list(opened.store.log.frames(start.offset)), *made.log.frames()
@@ -98,7 +99,7 @@ def test_a_batch_that_was_left_out_is_noticed() -> None:
     start = opened.store.log.end
     opened.commit(Add(("c",)))
     made = draft()
-    made.end_state(1, "")
+    made.end_state(1, Made())
     with pytest.raises(AssertionError):
         made.follow(opened.store.log.frames(start.offset))
 
@@ -109,12 +110,12 @@ def test_the_index_is_the_fold_of_the_draft_and_of_what_follows() -> None:
     start = opened.store.log.end
     made = draft()
     made.keep(NOTEBOOK.live(opened.connection))
-    made.end_state(3, LAST)
+    made.end_state(3, Made(LAST))
     made.sync()
     made.fold(silent, lambda: False)
     assert made.index is not None
     assert notes(made.index.connection) == [(2, "b")]
-    assert made.index.state.last_id == LAST
+    assert made.index.state.made.last_id == LAST
     opened.clock.pass_ms(1)
     made_id = opened.commit(Add(("c",)))[0]["note_id"]
     made.follow(opened.store.log.frames(start.offset))
@@ -122,7 +123,7 @@ def test_the_index_is_the_fold_of_the_draft_and_of_what_follows() -> None:
     made.catch_up()
     assert notes(made.index.connection) == [(2, "b"), (4, "c")]
     assert made.index.state.end == made.log.end
-    assert made.index.state.last_id == made_id > LAST
+    assert made.index.state.made.last_id == made_id > LAST
 
 
 def test_a_sync_with_nothing_new_to_sync_costs_nothing() -> None:
@@ -153,7 +154,7 @@ def test_a_draft_takes_over_by_one_rename_and_touches_nothing_before() -> None:
 def test_a_draft_that_is_not_synced_does_not_take_over() -> None:
     made = draft()
     made.keep(kept(3))
-    made.end_state(9, "")
+    made.end_state(9, Made())
     with pytest.raises(AssertionError):
         made.name()
 
@@ -183,7 +184,7 @@ def test_a_stop_while_the_index_is_folded_is_told_and_the_draft_can_be_discarded
     disk, shelf = FaultyFiles(), MemoryShelf()
     made = draft(disk, shelf)
     made.keep(kept(3))
-    made.end_state(9, "")
+    made.end_state(9, Made())
     made.sync()
     with pytest.raises(Stopping):
         made.fold(silent, lambda: True)

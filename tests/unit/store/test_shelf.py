@@ -4,6 +4,7 @@ from pathlib import Path
 
 from convmem.files import RealFiles
 from convmem.store.log import Position
+from convmem.store.made import Made
 from convmem.store.shelf import FileShelf, index_name
 from convmem.store.sqlite import Index
 from tests.support.notebook import NOTEBOOK
@@ -17,14 +18,14 @@ def test_an_index_that_was_built_is_one_file_for_the_owner_alone_and_opens_like_
     shelf = FileShelf(RealFiles(tmp_path))
     built = Index(shelf.build(4), [NOTEBOOK], fresh_generation=4)
     with built.transaction():
-        built.connection.execute("INSERT INTO notes_note VALUES ('a', 1, 1, 'd', 'n')")
-        built.move(Position(0, 1), Position(100, 2), "A")
+        built.connection.execute("INSERT INTO notes_note VALUES ('a', 1, 1, 'd', 'n', 0)")
+        built.move(Position(0, 1), Position(100, 2), Made("A"))
     built.close()
     shelf.settle(4)
     assert names(tmp_path) == ["index-4.db"]
     assert (tmp_path / "index-4.db").stat().st_mode & 0o777 == 0o600
     opened = Index(shelf.open(4), [NOTEBOOK], fresh_generation=None)
-    assert (opened.state.generation, opened.state.end, opened.state.last_id) == (4, Position(100, 2), "A")
+    assert (opened.state.generation, opened.state.end, opened.state.made) == (4, Position(100, 2), Made("A"))
     assert opened.connection.pragma("journal_mode") == "wal"
     assert opened.connection.pragma("secure_delete") == 1
     opened.close()

@@ -7,6 +7,7 @@ import pytest
 
 from convmem.domain import Domain
 from convmem.store.log import Position
+from convmem.store.made import Made
 from convmem.store.sqlite import Index, connect, connect_to_build, connect_to_read, read_state, shape
 from tests.support.notebook import NOTEBOOK
 
@@ -26,15 +27,15 @@ def test_the_shape_changes_with_every_create_statement() -> None:
 def test_the_state_row_moves_with_its_transaction(tmp_path: Path) -> None:
     one = index(tmp_path / "i.db")
     one.begin()
-    one.move(Position(0, 1), Position(100, 4), "A")
+    one.move(Position(0, 1), Position(100, 4), Made("A"))
     one.rollback()
     assert one.state.end == Position(0, 1)
     with one.transaction():
-        one.move(Position(0, 1), Position(100, 4), "B")
+        one.move(Position(0, 1), Position(100, 4), Made("B"))
     found = read_state(connect_to_read(tmp_path / "i.db"), shape([NOTEBOOK]))
     assert found == one.state
     assert found is not None
-    assert (found.witness.has_seen(99), found.witness.has_seen(100), found.last_id) == (True, False, "B")
+    assert (found.witness.has_seen(99), found.witness.has_seen(100), found.made.last_id) == (True, False, "B")
 
 
 def test_a_transaction_that_raises_leaves_nothing(tmp_path: Path) -> None:
@@ -42,7 +43,7 @@ def test_a_transaction_that_raises_leaves_nothing(tmp_path: Path) -> None:
 
     def half() -> None:
         with one.transaction():
-            one.move(Position(0, 1), Position(100, 4), "B")
+            one.move(Position(0, 1), Position(100, 4), Made("B"))
             raise KeyError
 
     with pytest.raises(KeyError):
@@ -77,7 +78,7 @@ def test_pages_that_wait_are_counted_and_a_checkpoint_moves_them(tmp_path: Path)
     one = index(tmp_path / "i.db")
     for _ in range(50):
         with one.transaction():
-            one.connection.execute("INSERT INTO notes_note VALUES ('a', 1, 1, 'd', ?)", ("x" * 5_000,))
+            one.connection.execute("INSERT INTO notes_note VALUES ('a', 1, 1, 'd', ?, 0)", ("x" * 5_000,))
     one.count()
     assert one.waiting_pages >= 50
     assert one.counters.flushes == 0
@@ -95,7 +96,7 @@ def test_pages_that_a_reader_needs_wait_for_the_next_checkpoint(tmp_path: Path) 
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM notes_note").fetchall()
     with one.transaction():
-        one.connection.execute("INSERT INTO notes_note VALUES ('a', 1, 1, 'd', ?)", ("x" * 5_000,))
+        one.connection.execute("INSERT INTO notes_note VALUES ('a', 1, 1, 'd', ?, 0)", ("x" * 5_000,))
     one.checkpoint()
     assert one.waiting_pages > 0
     reader.execute("ROLLBACK")
@@ -115,7 +116,7 @@ def test_a_connection_that_builds_leaves_nothing_beside_its_file(tmp_path: Path)
 def test_an_index_that_is_abandoned_does_not_fold_its_wal_in(tmp_path: Path) -> None:
     one = index(tmp_path / "i.db")
     with one.transaction():
-        one.connection.execute("INSERT INTO notes_note VALUES ('a', 1, 1, 'd', ?)", ("x" * 5_000,))
+        one.connection.execute("INSERT INTO notes_note VALUES ('a', 1, 1, 'd', ?, 0)", ("x" * 5_000,))
     before = (tmp_path / "i.db").read_bytes()
     one.abandon()
     assert (tmp_path / "i.db").read_bytes() == before

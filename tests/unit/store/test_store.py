@@ -197,7 +197,7 @@ def test_a_log_folded_at_once_says_what_it_said_when_it_was_written() -> None:
     store.fold_at_once(lambda done, total: reports.append((done, total)))
     assert check.differences(index.connection, opened.connection) == []
     assert reports[-1] == (len(opened.log()), len(opened.log()))
-    assert index.state.last_id == opened.store._index.state.last_id
+    assert index.state.made.last_id == opened.store._index.state.made.last_id
 
 
 def test_folding_at_once_is_one_transaction_that_a_stop_leaves_nothing_of(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,3 +307,17 @@ def test_a_checkpoint_that_the_full_disk_refuses_harms_nothing() -> None:
     assert opened.store.rest().full_since_ms is not None
     assert opened.commit(Add(("a",)))[0]["sequence"] == 1
     assert opened.store.facts().full_since_ms is None
+
+
+def test_a_number_is_given_once_whatever_is_refused_deleted_compacted_or_reopened() -> None:
+    opened = open_store()
+    given = [answer["number"] for answer in opened.commit(Add(("a",)), Add(("b",)))]
+    refused, answer = opened.commit(Add(("x" * (NOTE_MAX + 1),)), Add(("c",)))
+    assert isinstance(refused, Conflict)
+    given.append(answer["number"])
+    opened.commit(Strike(3))
+    opened.compact()
+    given += [opened.commit(Add(("d",)))[0]["number"]]
+    opened = open_store(opened.disk)
+    given += [opened.commit(Add(("e",)))[0]["number"]]
+    assert given == [1, 2, 3, 4, 5]
