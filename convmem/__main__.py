@@ -4,10 +4,14 @@ import gc
 import os
 import signal
 import sys
+from functools import partial
+from types import TracebackType
+from typing import NoReturn
 
 # How stdin, stdout and stderr are opened where they are closed.
 STANDARD_STREAMS = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
 STDOUT, INTERRUPTED = 1, 130
+CAPTURE, HELP = "capture", {"--help", "-h"}
 
 
 def main() -> None:
@@ -17,6 +21,8 @@ def main() -> None:
     other verbs end before they would need it.
     """
     gc.disable()
+    if sys.argv[1:2] == [CAPTURE] and HELP.isdisjoint(sys.argv[2:]):
+        run_capture()
     end_at_once_when_interrupted()
     from pathlib import Path
 
@@ -31,6 +37,36 @@ def main() -> None:
     end_at_once_when_interrupted()
     drop_what_cannot_be_written()
     sys.exit(status)
+
+
+def run_capture() -> NoReturn:
+    """Run the client for hooks before anything is read that it does not need, and end with status 0.
+
+    Its host goes on whatever happens, and hears nothing of a fault of ours. An interrupt is meant for the host; only
+    where a person waits for a delivery does it end that.
+    """
+    is_in_front, is_verbose = "--drain" in sys.argv, "--verbose" in sys.argv
+    sys.excepthook = partial(end_after_fault, is_verbose)
+    signal.signal(signal.SIGINT, (lambda number, frame: os._exit(0)) if is_in_front else signal.SIG_IGN)
+    occupy_standard_streams()
+    from convmem.hooks import capture
+
+    try:
+        working_directory = os.getcwd()
+    except OSError:
+        working_directory = "/"
+    capture.run(sys.argv[2:], os.environ, working_directory)
+    drop_what_cannot_be_written()
+    os._exit(0)
+
+
+def end_after_fault(
+    is_told: bool, kind: type[BaseException], fault: BaseException, trace: TracebackType | None
+) -> None:
+    """End as if nothing had happened, if need be after telling what did."""
+    if is_told:
+        sys.__excepthook__(kind, fault, trace)
+    os._exit(0)
 
 
 def end_at_once_when_interrupted() -> None:

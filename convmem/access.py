@@ -8,7 +8,9 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from convmem import maintenance
+import apsw
+
+from convmem import exports, maintenance
 from convmem.domain import Command, Origin
 from convmem.errors import StoreFailed
 from convmem.store.sqlite import DAMAGE
@@ -69,6 +71,21 @@ class StoreAccess:
         started_ms = self._engine.clock.monotonic_ms()
         yield
         self.visits.append(Visit(query.__name__, self._engine.clock.monotonic_ms() - started_ms))
+
+    @property
+    def redacts_everything(self) -> bool:
+        """What the daemon was told."""
+        return self._engine.redacts_everything
+
+    def now_ms(self) -> int:
+        """The daemon's clock."""
+        return self._engine.clock.now_ms()
+
+    async def save_export(
+        self, filename: str | None, pieces: Callable[[apsw.Connection], Iterator[bytes]]
+    ) -> Mapping[str, Any]:
+        """Write a new file of the data directory's exports."""
+        return await exports.save(self._engine, filename, pieces)
 
     async def rebuild(self) -> Mapping[str, Any]:
         """Compact the log into a new generation, saying how far it is. Busy while one is made already."""

@@ -38,6 +38,11 @@ class SystemClock:
         return int.from_bytes(os.urandom(RANDOM_BITS // 8), "big")
 
 
+def sleep_ms(duration_ms: float) -> None:
+    """Let this thread rest; for processes that have no loop."""
+    time.sleep(duration_ms / 1000)
+
+
 class Identifiers:
     """Makes ULIDs that strictly rise, whatever the clock does."""
 

@@ -1,6 +1,7 @@
 """Settings: from flags, environment and convmem.env to one frozen value that knows where each part came from.
 
-    flag > environment CONVMEM_… > convmem.env in the working directory > convmem.env in the data directory > default
+    flag > environment CONVMEM_… > convmem.env in the working directory > convmem.env in the data directory >
+    environment under a name without CONVMEM_, where there is one > default
 
 A setting is a row of SETTINGS; the variable's name is also its key in convmem.env. What cannot be meant is refused with
 its name and the place where it stands, never guessed: a misspelt key in a file would otherwise be a guard that is not
@@ -10,7 +11,6 @@ Rejected: pydantic-settings. It would be the slowest import before the socket is
 which file a value came from.
 """
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,13 +20,18 @@ from typing import Any, Literal, NamedTuple
 from convmem import addresses, files
 from convmem import setting_values as reading
 from convmem.addresses import Address
+from convmem.data_dir import socket_path
 from convmem.errors import DataDirectoryUnusable, SettingInvalid, UnsafeBind
-from convmem.limits import SETTINGS_FILE_BYTES_MAX, SOCKET_PATH_BYTES_MAX
+from convmem.limits import SETTINGS_FILE_BYTES_MAX
 from convmem.setting_values import BYTE_ORDER_MARK, Found
 
 SETTINGS_FILE = "convmem.env"
-PROFILES = ("core", "messages", "all")
+PROFILES = ("core", "messages", "memory", "all")
 LOG_FORMATS = ("text", "json")
+REDACTED = ("capture", "all")
+DISTILLED = ("off", "daily")
+# Names of the environment that mean one of our settings where nothing else says anything of it.
+ALIASES = {"RETENTION_DAYS": "retention_days"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +46,9 @@ class Settings:
     http_token: bytes | None = field(repr=False)
     backup_to: Path | None
     backup_every_ms: int
+    redact: Literal["capture", "all"]
+    retention_days: int
+    distill: Literal["off", "daily"]
     log_format: Literal["text", "json"]
     socket: Path | None
     sources: Mapping[str, str]
@@ -83,6 +91,7 @@ def load(flags: Mapping[str, str | None], environment: Mapping[str, str], workin
             raise SettingInvalid(
                 f"{layers[-1]['data_dir'].source}: a data directory cannot name another one", setting="CONVMEM_DATA_DIR"
             )
+    layers.append(_from_aliases(environment, here))
     found: dict[str, Found] = {}
     for layer in reversed(layers):
         found.update(layer)
@@ -125,6 +134,9 @@ def _settings(found: Mapping[str, Found], directory: Path, environment: Mapping[
         http_token=values.get("http_token") or values.get("http_token_file"),
         backup_to=_outside(values.get("backup_to"), directory, found.get("backup_to")),
         backup_every_ms=values["backup_every_ms"],
+        redact=values["redact"],
+        retention_days=values["retention_days"],
+        distill=values["distill"],
         log_format=values["log_format"],
         socket=_socket(directory, environment),
         sources={
@@ -154,6 +166,14 @@ def _from_environment(environment: Mapping[str, str], here: Path) -> dict[str, F
         setting.name: Found(environment[setting.variable], "environment", here)
         for setting in SETTINGS
         if setting.variable in environment
+    }
+
+
+def _from_aliases(environment: Mapping[str, str], here: Path) -> dict[str, Found]:
+    return {
+        name: Found(environment[alias], f"environment {alias}", here)
+        for alias, name in ALIASES.items()
+        if alias in environment
     }
 
 
@@ -221,16 +241,8 @@ def _default_data_dir() -> Path:
 
 
 def _socket(directory: Path, environment: Mapping[str, str]) -> Path | None:
-    """The local socket's path: in the data directory, or if that is too long for a socket where the session keeps such.
-
-    None where neither will do; then the address in store.lock serves.
-    """
-    name = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:16]
-    outside = Path(environment.get("XDG_RUNTIME_DIR", "")) / f"convmem-{name}.sock"
-    for path in (directory / "convmem.sock", outside):
-        if path.is_absolute() and len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX:
-            return path
-    return None
+    path = socket_path(str(directory), environment)
+    return None if path is None else Path(path)
 
 
 _listen = reading.one(addresses.parse)
@@ -240,6 +252,8 @@ _token_text = reading.one(lambda text: reading.token(os.fsencode(text)))
 _token_file = reading.token_file
 _every = reading.one(reading.duration_ms)
 _profile, _log_format = reading.choice(*PROFILES), reading.choice(*LOG_FORMATS)
+_redact, _distill = reading.choice(*REDACTED), reading.choice(*DISTILLED)
+_days = reading.one(reading.days)
 SETTINGS = (
     Setting("data_dir", "--data-dir", "CONVMEM_DATA_DIR", None, "directory of the store", reading.path),
     Setting("bind", "--bind", "CONVMEM_BIND", "127.0.0.1:8484", "address to listen on", _listen),
@@ -252,6 +266,16 @@ SETTINGS = (
     ),
     Setting("backup_to", "--backup-to", "CONVMEM_BACKUP_TO", None, "directory of a backup to keep up", reading.path),
     Setting("backup_every_ms", "--backup-every", "CONVMEM_BACKUP_EVERY", "6h", "how often it is made", _every),
+    Setting("redact", "--redact", "CONVMEM_REDACT", "capture", "what secrets are taken out of", _redact),
+    Setting(
+        "retention_days",
+        "--retention-days",
+        "CONVMEM_RETENTION_DAYS",
+        "30",
+        "when distill drops what was captured",
+        _days,
+    ),
+    Setting("distill", "--distill", "CONVMEM_DISTILL", "off", "when the daemon distills by itself", _distill),
     Setting("log_format", "--log-format", "CONVMEM_LOG_FORMAT", "text", "form of the journal", _log_format),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}

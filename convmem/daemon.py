@@ -23,6 +23,7 @@ from convmem.config import Settings
 from convmem.domain import Domain, Origin
 from convmem.engine import Engine
 from convmem.errors import EXIT_STATUS, Busy, OperatorError
+from convmem.files import RealFiles
 from convmem.gateway import Gateway
 from convmem.limits import STOP_MS_MAX
 from convmem.transport import http, loading
@@ -42,9 +43,9 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 def domains() -> tuple[Domain, ...]:
     """The parts of convmem, in the order of their tables. Imported here, since pydantic is slow to import."""
-    from convmem import messages
+    from convmem import memory, messages
 
-    return (messages.DOMAIN,)
+    return (messages.DOMAIN, memory.DOMAIN)
 
 
 def catalog() -> "Catalog":
@@ -72,10 +73,12 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> int:
     """
     settings.refuse_unsafe_bind()
     with holding.held(settings) as (directory, holder), holding.listening(settings) as (tcp, unix):
-        engine, load_catalog = Engine(directory, domains, SystemClock()), functools.cache(catalog)
+        engine, load_catalog = _engine(directory, settings), functools.cache(catalog)
         if settings.backup_to is not None:
             engine.backups.schedule(settings.backup_to, settings.backup_every_ms)
-        gateway = Gateway(engine)
+        gateway = Gateway(engine, settings.retention_days)
+        if settings.distill == "daily":
+            engine.beside.append(gateway.distilling)
         server = http.Server(
             http.build(load_catalog, gateway, _http_settings(settings), _load_kernel(load_catalog, gateway))
         )
@@ -92,8 +95,8 @@ async def stdio(settings: Settings) -> int:
     """Serve MCP on stdin and stdout, and the local socket beside it, until EOF or a signal; return the exit status."""
     streams = stdio_transport.claim()
     with holding.held(settings) as (directory, holder), holding.local_socket(settings) as unix:
-        engine, load_catalog = Engine(directory, domains, SystemClock()), functools.cache(catalog)
-        gateway = Gateway(engine)
+        engine, load_catalog = _engine(directory, settings), functools.cache(catalog)
+        gateway = Gateway(engine, settings.retention_days)
         holder.tell(holding.lock_text(settings, None))
         waiting = loading.Loading(_load_kernel(load_catalog, gateway))
         speaker = stdio_transport.Stdio(waiting, settings.profile, streams)
@@ -111,6 +114,12 @@ async def stdio(settings: Settings) -> int:
             server.stop()
 
         return await _until_stopped(engine, [speak(), *([server.serve(unix)] if unix else [])], stop)
+
+
+def _engine(directory: RealFiles, settings: Settings) -> Engine:
+    engine = Engine(directory, domains, SystemClock())
+    engine.redacts_everything = settings.redact == "all"
+    return engine
 
 
 async def _until_stopped(
@@ -158,7 +167,7 @@ async def _until_stopped(
 async def alone(settings: Settings) -> AsyncIterator[Engine]:
     """An engine for one command of the command line, when nobody holds the store; raises what refuses it."""
     with holding.held(settings) as (directory, _):
-        engine = Engine(directory, domains, SystemClock())
+        engine = _engine(directory, settings)
         try:
             async with asyncio.TaskGroup() as tasks:
                 running = tasks.create_task(engine.run())

@@ -103,7 +103,8 @@ class RecordType:
     names a kept record, `stored` finds the one of a name or None. `replacing` makes of a stored record and one of the
     file what stands in the store when the file's is to win, last changed at a sequence. Identities are bytes, unlike
     those of any other type. The state event has a field `changed_sequence`, None where that is its creating entry's.
-    `numbered` gives an event that bears a number another one (None in a file), and any other as it is.
+    `numbered` gives a number to an event whose kind bears one and that has none, and takes it away for None: a file
+    holds no numbers.
     """
 
     tag: str
@@ -177,6 +178,20 @@ class Access(Protocol):
     async def search(self, query: Callable[..., Result], *arguments: Any) -> Result | None:
         """The same, on a connection that has the tables of search beside it, as schema `search`. None where there are
         none now, or they turned out to be damaged: whoever searches does without.
+        """
+
+    @property
+    def redacts_everything(self) -> bool:
+        """True if secrets are to be taken out of whatever is written, not only of what hooks capture."""
+
+    def now_ms(self) -> int:
+        """The daemon's clock: ms since the epoch, for what is shown. What is stored is stamped by the writer."""
+
+    async def save_export(
+        self, filename: str | None, pieces: Callable[[apsw.Connection], Iterator[bytes]]
+    ) -> Mapping[str, Any]:
+        """Write pieces, read from one moment of the store, into a new file of the data directory's exports: {filename,
+        size_bytes, sha256, preview}. Without a name it gets one from the clock. Conflict if the name is taken.
         """
 
     async def rebuild(self) -> Mapping[str, Any]:

@@ -25,12 +25,13 @@ from convmem.clock import Clock
 from convmem.domain import Domain, Origin
 from convmem.errors import Busy, ConvmemError, DiskFault, OperatorError, Stopping, StoreFailed
 from convmem.files import RealFiles
-from convmem.health import Status
+from convmem.health import Beside, Status
 from convmem.holding import usable
 from convmem.indexer import Indexer
 from convmem.limits import BUSY_RETRY_MS, OPENING_WAIT_MS_MAX, REBUILD_RETRY_MS
 from convmem.reading import Reading
 from convmem.scrub import Scrub
+from convmem.spools import Spools
 from convmem.store import opening
 from convmem.store.compaction import Parts
 from convmem.store.log import Position
@@ -79,6 +80,10 @@ class Engine:
         self.recovery = Report()
         self.scrub = Scrub(files)
         self.backups = Backups(self, files)
+        self.beside: list[Beside] = []
+        self.spools = Spools(clock)
+        # Secrets are taken out of whatever anybody writes, not only of what hooks capture.
+        self.redacts_everything = False
         self.writer: Writer | None = None
         self.reading: Reading | None = None
         self.indexer = Indexer(files, self.is_stopped)
@@ -90,6 +95,8 @@ class Engine:
         self.renewal = asyncio.Lock()
         # Held while a file comes in over the wire: there is one at a time.
         self.receiving = asyncio.Lock()
+        # Held while an export is written: two of one name are told apart.
+        self.exporting = asyncio.Lock()
         self.last_compaction_ms: int | None = None
 
     @property
@@ -151,6 +158,7 @@ class Engine:
             work = (
                 self.scrub.run(self.writer),
                 self.backups.run(),
+                *(part.run() for part in self.beside),
                 self.indexer.run(self.writer, self.reading, self._domains),
             )
             beside = [tasks.create_task(task) for task in work]

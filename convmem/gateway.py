@@ -6,29 +6,45 @@ The one place that knows which verbs there are; each is a few lines that turn th
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
-from convmem import checking, exchange, maintenance
+from convmem import checking, exchange, maintenance, profiles
 from convmem.access import StoreAccess
+from convmem.distilling import Distilling
 from convmem.domain import Origin
 from convmem.engine import Engine
 from convmem.errors import Invalid
-from convmem.transport.gate import Progress, Status, Verb
+from convmem.limits import RETENTION_DAYS_DEFAULT
+from convmem.transport.gate import Progress, Status, Verb, for_anybody
 
 
 class Gateway:
     """The Gate of a real daemon (transport/gate.py)."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, retention_days: int = RETENTION_DAYS_DEFAULT) -> None:
         self._engine = engine
+        self.distilling = Distilling(engine, retention_days)
         self.verbs: Mapping[str, Verb] = {
-            "check": Verb(self._check),
-            "compact": Verb(self._compact),
-            "backup": Verb(engine.backups.back_up, names_paths=True),
-            "backup-verify": Verb(engine.backups.verify, names_paths=True),
+            "check": Verb(for_anybody(self._check)),
+            "compact": Verb(for_anybody(self._compact)),
+            "backup": Verb(for_anybody(engine.backups.back_up), names_paths=True),
+            "backup-verify": Verb(for_anybody(engine.backups.verify), names_paths=True),
+            "distill": Verb(self.distilling.distill),
+            "profile": Verb(self._profile),
         }
 
     def access(self, origin: Origin, progress: Progress | None) -> StoreAccess:
         """What this caller may do, for one call."""
         return self._engine.access(origin, progress)
+
+    async def capture(self, arguments: Mapping[str, Any], origin: Origin) -> Mapping[str, Any]:
+        """Store what a hook saw, and remember what it says of its spool."""
+        await self._engine.ready()
+        # Imported here: by now the engine has loaded its domains, and with them pydantic.
+        from convmem.messages import capture
+
+        body = capture.given(arguments)
+        if body.spool is not None:
+            self._engine.spools.note(origin, **body.spool.model_dump())
+        return await capture.capture(self._engine.access(origin), body)
 
     def status(self) -> Status:
         """How the daemon is."""
@@ -41,6 +57,9 @@ class Gateway:
     async def take(self, body: AsyncIterator[bytes], arguments: Mapping[str, str]) -> Mapping[str, Any]:
         """Bring in the records that the body of a request holds."""
         return await exchange.upload(self._engine, body, arguments)
+
+    async def _profile(self, arguments: Mapping[str, Any], progress: Progress, origin: Origin) -> Mapping[str, Any]:
+        return await profiles.operate(self._engine.access(origin), arguments)
 
     async def _compact(self, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
         refuse_arguments(arguments)

@@ -6,7 +6,7 @@ engine last said of themselves.
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from convmem import __version__
 from convmem.limits import READERS
@@ -20,6 +20,16 @@ Status = Literal["ok", "degraded", "stopping", "failed"]
 # Each with a cache: the writer's, the readers' to the index and its tables of search, the indexer's to both.
 CONNECTIONS = 1 + 2 * READERS + 2
 ENDED: Mapping[str, Status] = {"stopping": "stopping", "failed": "failed"}
+
+
+class Beside(Protocol):
+    """Work that goes on beside a store for as long as it is in use."""
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+
+    def reasons(self) -> list[str]:
+        """Why it is not simply well, in sentences; empty if it is."""
 
 
 def reasons(engine: "Engine") -> list[str]:
@@ -36,7 +46,7 @@ def reasons(engine: "Engine") -> list[str]:
         found.append(engine.scrub.damage)
     if engine.indexer.trouble is not None:
         found.append(engine.indexer.trouble)
-    return found + engine.backups.reasons()
+    return found + [reason for part in (engine.backups, *engine.beside) for reason in part.reasons()]
 
 
 def status(engine: "Engine") -> Status:
@@ -52,6 +62,7 @@ def health(engine: "Engine") -> Mapping[str, Any]:
         "version": __version__,
         "uptime_ms": int(engine.clock.monotonic_ms() - engine.started_ms),
         "recovery": asdict(engine.recovery),
+        "spools": engine.spools.facts(),
     }
     return facts if engine.writer is None else facts | _of_the_store(engine)
 

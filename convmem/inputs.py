@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from convmem import strict_json
@@ -15,6 +15,9 @@ from convmem.errors import Invalid
 from convmem.limits import FIELD_CODE_POINTS_MAX, INT64_MAX, INT64_MIN
 
 Ask = TypeVar("Ask", bound=BaseModel)
+
+# 26 characters of Crockford's base 32 without I, L, O, U; 128 bits, so the first is at most 7 (github.com/ulid/spec).
+ULID = re.compile("[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}")
 
 # How a rule of an input class is said to a caller, by pydantic's name of the rule; {…} is a fact of the rule.
 SENTENCES: Mapping[str, str] = {
@@ -68,6 +71,24 @@ def _object(value: Any) -> Any:
     return value
 
 
+def sized(bytes_min: int, bytes_max: int) -> AfterValidator:
+    """A text of this many bytes of UTF-8."""
+
+    def check(value: str) -> str:
+        if not bytes_min <= len(value.encode()) <= bytes_max:
+            raise ValueError(f"must be {bytes_min} to {bytes_max} bytes of UTF-8")
+        return value
+
+    return AfterValidator(check)
+
+
+def _without_nul(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("must not hold U+0000")
+    return value
+
+
+WITHOUT_NUL = AfterValidator(_without_nul)
 AsWhole = BeforeValidator(_whole)
 Whole = Annotated[int, AsWhole]
 FromJSON = BeforeValidator(_object)

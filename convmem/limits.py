@@ -32,6 +32,32 @@ METADATA_BYTES_MAX = (
 REVISION_MAX = 2**31 - 1
 TIME_MS_MAX = 2**63 - 1
 
+# What hooks capture: of a text so many code points are kept; a hook whose clock is ahead is believed so far; an event
+# is known again until so long after its session's last one, and two hooks that see the same thing see it at once.
+CAPTURE_EVENTS_MAX = 256
+EVENT_ID_BYTES_MAX = 256
+CAPTURE_TOOL_BYTES_MAX, CAPTURE_STATUS_BYTES_MAX, CAPTURE_DIRECTORY_BYTES_MAX = 256, 64, 1024
+CAPTURE_FACTS_BYTES_MAX = (
+    EVENT_ID_BYTES_MAX + CAPTURE_TOOL_BYTES_MAX + CAPTURE_STATUS_BYTES_MAX + CAPTURE_DIRECTORY_BYTES_MAX
+)
+CAPTURED_PROMPT_CODE_POINTS_MAX, CAPTURED_OTHER_CODE_POINTS_MAX = 4_000, 500
+CAPTURE_AHEAD_MS_MAX = 5 * 60 * 1000
+CAPTURE_TWIN_MS_MAX = 3_000
+CAPTURE_KNOWN_MS = 90 * 24 * 3600 * 1000
+SPOOLS_MAX = 256
+
+# Memory: sizes are code points, as a person counts letters.
+PREFERENCE_KEY_CODE_POINTS_MAX, PREFERENCE_VALUE_CODE_POINTS_MAX = 200, 2_000
+LESSON_TEXT_CODE_POINTS_MAX = 1_000
+SECTION_CODE_POINTS_MAX = 4_000
+PROFILE_SECTIONS_MAX = 32
+TOPIC_CODE_POINTS_MAX = 500
+RECALL_LIMIT_DEFAULT, RECALL_LIMIT_MAX = 8, 50
+HISTORY_HITS_DEFAULT, HISTORY_HITS_MAX = 10, 50
+INTERACTIONS_LIMIT_DEFAULT, INTERACTIONS_LIMIT_MAX = 20, 100
+FORGOTTEN_PREVIEW_CODE_POINTS = 200
+EXPORT_NAME_CODE_POINTS_MAX = 128
+
 # Reading.
 QUERY_BYTES_MAX = 1024
 HISTORY_LIMIT_DEFAULT, HISTORY_LIMIT_MAX = 50, 500
@@ -52,6 +78,17 @@ REPLY_BYTES_DEFAULT, REPLY_BYTES_MAX = 64 * KIB, 8 * MIB
 REPLY_ENVELOPE_BYTES = 2 * KIB
 CURSOR_BYTES_MAX = 1 * KIB
 RELATION_PREVIEW_CODE_POINTS = 200
+
+# What a model is shown of memory: pages of so many code points, so much of one text; and the facts beside a page.
+RECALL_CODE_POINTS_MAX, RECALL_HISTORY_MAX = 2_000, 20
+PROFILE_CODE_POINTS_MAX, PROFILE_PREFERENCES_MAX, PROFILE_LESSONS_MAX = 3_000, 15, 5
+STATISTICS_CODE_POINTS_MAX = 1_500
+INTERACTIONS_CODE_POINTS_MAX, INTERACTION_CODE_POINTS_MAX = 4_000, 300
+HISTORY_CODE_POINTS_MAX, HISTORY_SNIPPET_CODE_POINTS_MAX = 12_000, 200
+EXPORT_PREVIEW_CODE_POINTS_MAX = 500
+MEMORY_FACTS_BYTES_MAX = 44 * KIB
+# Of the preferences, and of the lessons, that may hold a topic, the most promising are scored; so many terms choose.
+RECALL_SCORED_MAX, RECALL_ROOTS_MAX = 150, 32
 
 # Searching by scan: a slice is one visit to a reader, so that a long search does not keep others waiting.
 SEARCH_EXACT_NEWEST = 50
@@ -95,10 +132,21 @@ LINE_BYTES_MAX = 8 * MIB
 IMPORT_RECORDS_MAX = 1_000_000
 IMPORT_BYTES_MAX = 4 * 1024 * MIB
 EXPORT_PIECE_BYTES = 512 * KIB
+EXPORT_PREVIEW_CODE_POINTS_MAX = 500
 
 # Backups.
 MANIFEST_BYTES_MAX = 1 * MIB
 BACKUP_EVERY_S_MAX = 366 * 24 * 3600
+
+# Distill: what a profile section says of what was captured, so many entries of so many code points; how many different
+# words, pairs of words and names are counted at once; how many messages are read at a time, and pruned by one command.
+KEYWORDS_MAX, KEYWORD_CODE_POINTS_MAX, KEYWORD_WORDS_MAX = 40, 40, 4
+KEYWORDS_COUNTED_MAX = 100_000
+USAGE_ENTRIES_MAX, USAGE_ENTRY_CODE_POINTS_MAX = 10, 80
+NAMES_COUNTED_MAX, DISTINCT_COUNTED_MAX = 10_000, 200_000
+DISTILL_SLICE_MESSAGES = 250
+PRUNE_MESSAGES_MAX = 256
+RETENTION_DAYS_DEFAULT, RETENTION_DAYS_MAX = 30, 36_500
 
 # JSON that comes in.
 JSON_LEVELS_MAX = 64
@@ -124,6 +172,25 @@ PROGRESS_INTERVAL_MS_MIN, PROGRESS_SILENCE_S_MAX = 100, 10
 STDIO_REQUESTS_MAX = 64
 LOCK_TEXT_BYTES_MAX = 4 * KIB
 SETTINGS_FILE_BYTES_MAX = 64 * KIB
+
+# The client for hooks. What a host hands over, and how long it may be silent; how long it is held up for an answer and,
+# at the very worst, for its turn at the spool.
+HOOK_INPUT_BYTES_MAX = BODY_BYTES_MAX
+HOOK_INPUT_SILENCE_MS_MAX = 2_000
+HOOK_ANSWER_MS_MAX = 10
+HOOK_TURN_MS_MAX = 1_000
+# So much of a text is looked through for secrets where its start is all that is kept, if so much of that is left over.
+REDACTED_AHEAD_CODE_POINTS, REDACTED_BEYOND_CODE_POINTS = 64 * KIB, 16 * KIB
+# What waits on disk: so much for so long. Where there is no room more goes than must, so that not each event makes it.
+SPOOL_BYTES_MAX, SPOOL_ROOM_BYTES = 16 * MIB, 1 * MIB
+SPOOL_AGE_MS_MAX = 30 * 24 * 3600 * 1000
+SPOOL_LINE_BYTES_MAX = 64 * KIB
+SPOOL_TAKEN_BYTES_MAX = 4 * MIB
+# Delivering what waits: a request's size, how long for its answer, pauses that grow, and when to leave it to another.
+DELIVERY_BYTES_MAX = 1 * MIB
+DELIVERY_ANSWER_MS_MAX, DELIVERY_ANSWER_BYTES_MAX = 30_000, 1 * MIB
+DELIVERY_PAUSE_MS_MIN, DELIVERY_PAUSE_MS_MAX, DELIVERY_RETRY_AFTER_MS_MAX = 250, 15_000, 60_000
+DELIVERY_PATIENCE_MS, DELIVERY_PATIENCE_IN_FRONT_MS = 10 * 60 * 1000, 10_000
 
 # Store.
 MAILBOX_COMMANDS_MAX = 1_024
@@ -151,5 +218,7 @@ assert BODY_BYTES_MAX > 6 * CONTENT_BYTES_MAX, "the content limit must be reacha
 assert REPLY_BYTES_MAX > BODY_BYTES_MAX
 assert LINE_BYTES_MAX > BODY_BYTES_MAX, "any record fits a line"
 assert BODIES_BYTES_MAX > 8 * BODY_BYTES_MAX, "eight clients may send the largest message at once"
+assert RECALL_SCORED_MAX >= RECALL_LIMIT_MAX
+assert MEMORY_FACTS_BYTES_MAX + REPLY_ENVELOPE_BYTES + 4 * INTERACTIONS_CODE_POINTS_MAX <= REPLY_BYTES_DEFAULT
 assert CURSOR_BYTES_MAX >= 2 * SESSION_ID_BYTES_MAX + 64, "a cursor may hold a session id"
 assert STOP_GRACE_S * 1000 < STOP_MS_MAX, "after the last answer there must be time to close the store"

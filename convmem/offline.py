@@ -10,8 +10,12 @@ from typing import Any
 
 from convmem import exchange, files, stopping
 from convmem.config import Settings
-from convmem.daemon import alone
+from convmem.daemon import alone, operated
+from convmem.distilling import Distilling
+from convmem.domain import Origin
+from convmem.engine import Engine
 from convmem.exchange import asked
+from convmem.maintenance import Progress
 
 Tell = Callable[[float, float, str], None]
 
@@ -41,3 +45,12 @@ def bring(settings: Settings, path: Path, policy: str, *, dry_run: bool, tell: T
                 return await exchange.bring(engine, file, known, dry_run=dry_run, progress=progress)
 
     return stopping.run(run())
+
+
+def distill(settings: Settings, arguments: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
+    """Distill a store that nobody holds; the facts of Distilling.distill(). Raises StoreLocked if somebody does."""
+
+    async def work(engine: Engine, progress: Progress) -> Mapping[str, Any]:
+        return await Distilling(engine, settings.retention_days).distill(arguments, progress, Origin("local", "cli"))
+
+    return operated(settings, work, tell)

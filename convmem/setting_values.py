@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from convmem import files
-from convmem.limits import BACKUP_EVERY_S_MAX, TOKEN_BYTES_MAX
+from convmem.limits import BACKUP_EVERY_S_MAX, RETENTION_DAYS_MAX, TOKEN_BYTES_MAX
 
 BYTE_ORDER_MARK = "\ufeff".encode()
 UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
@@ -69,6 +69,13 @@ def duration_ms(text: str) -> int:
     if length_s > BACKUP_EVERY_S_MAX:
         raise ValueError(f"{text!r} is longer than {BACKUP_EVERY_S_MAX // UNITS_S['d']}d")
     return length_s * 1000
+
+
+def days(text: str) -> int:
+    """A number of days, whole and at least one."""
+    if not re.fullmatch("[1-9][0-9]{0,8}", text) or int(text) > RETENTION_DAYS_MAX:
+        raise ValueError(f"{text!r} is no number of days from 1 to {RETENTION_DAYS_MAX}")
+    return int(text)
 
 
 def duration_text(length_ms: int) -> str:

@@ -14,12 +14,15 @@ import typer
 from convmem import __version__
 from convmem.cli import (
     backup,
+    capture,
     check,
     compact,
     config,
+    distill,
     export,
     import_,
     journal,
+    profile,
     restore,
     salvage,
     search,
@@ -48,6 +51,8 @@ app.command("stdio")(stdio.stdio)
 app.command("search")(search.search)
 app.command("sessions")(sessions.sessions)
 app.command("show")(show.show)
+app.command("capture")(capture.capture)
+app.add_typer(profile.app, name="profile")
 app.command("export")(export.export)
 app.command("import")(import_.import_)
 app.command("backup")(backup.backup)
@@ -56,6 +61,7 @@ app.command("compact")(compact.compact)
 app.command("check")(check.check)
 app.command("salvage")(salvage.salvage)
 app.command("config")(config.config)
+app.command("distill")(distill.distill)
 
 
 def _print_version(wanted: bool) -> None:

@@ -13,9 +13,12 @@ from convmem.cli.start import (
     BackupTo,
     Bind,
     DataDir,
+    Distill,
     HTTPTokenFile,
     LogFormat,
     Profile,
+    Redact,
+    RetentionDays,
     TrustedProxies,
     settings_of,
 )
@@ -42,6 +45,9 @@ def config(
     http_token_file: HTTPTokenFile = None,
     backup_to: BackupTo = None,
     backup_every: BackupEvery = None,
+    redact: Redact = None,
+    retention_days: RetentionDays = None,
+    distill: Distill = None,
     log_format: LogFormat = None,
     as_json: AsJSON = False,
 ) -> None:
@@ -56,6 +62,9 @@ def config(
         http_token_file=http_token_file,
         backup_to=backup_to,
         backup_every_ms=backup_every,
+        redact=redact,
+        retention_days=retention_days,
+        distill=distill,
         log_format=log_format,
     )
     shown = {setting.variable: (_shown(settings, setting.name), settings.sources[setting.name]) for setting in SETTINGS}

@@ -13,9 +13,12 @@ from convmem.cli.start import (
     BackupTo,
     Bind,
     DataDir,
+    Distill,
     HTTPTokenFile,
     LogFormat,
     Profile,
+    Redact,
+    RetentionDays,
     TrustedProxies,
     settings_of,
     start_of,
@@ -33,6 +36,9 @@ def serve(
     http_token_file: HTTPTokenFile = None,
     backup_to: BackupTo = None,
     backup_every: BackupEvery = None,
+    redact: Redact = None,
+    retention_days: RetentionDays = None,
+    distill: Distill = None,
     log_format: LogFormat = None,
 ) -> None:
     """Run the daemon: MCP over HTTP, and a local socket beside it, until SIGTERM or SIGINT."""
@@ -46,6 +52,9 @@ def serve(
         http_token_file=http_token_file,
         backup_to=backup_to,
         backup_every_ms=backup_every,
+        redact=redact,
+        retention_days=retention_days,
+        distill=distill,
         log_format=log_format,
     )
     settings.refuse_unsafe_bind()

@@ -36,9 +36,31 @@ TrustedProxies = Annotated[list[str] | None, _option("trusted_proxies", "IP")]
 HTTPTokenFile = Annotated[str | None, _option("http_token_file", "PATH")]
 BackupTo = Annotated[str | None, _option("backup_to", "PATH")]
 BackupEvery = Annotated[str | None, _option("backup_every_ms", "6h")]
+Redact = Annotated[str | None, _option("redact", "capture|all")]
+RetentionDays = Annotated[str | None, _option("retention_days", "DAYS")]
+Distill = Annotated[str | None, _option("distill", "off|daily")]
 LogFormat = Annotated[str | None, _option("log_format", "text|json")]
 
-URL = Annotated[str | None, typer.Option("--url", metavar="URL", help="another daemon, for example http://host:8484")]
+
+def _elsewhere(context: typer.Context, url: str | None) -> str | None:
+    """Another machine's daemon, by the flag; else by CONVMEM_URL, unless a flag names a data directory of this one.
+
+    What was given on the command line is read before what was not.
+    """
+    if url is None and context.params.get("data_dir") is None:
+        return start_of(context).environment.get("CONVMEM_URL") or None
+    return url
+
+
+URL = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        help="another daemon, for example http://host:8484 [CONVMEM_URL]",
+        callback=_elsewhere,
+    ),
+]
 TokenFile = Annotated[
     str | None, typer.Option("--token-file", metavar="PATH", help="file with the token for --url [CONVMEM_TOKEN]")
 ]
@@ -75,5 +97,5 @@ def path_of(context: typer.Context, text: str) -> Path:
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """Variables that look like settings and are none: a misspelt one would be a guard that is not there."""
-    known = {setting.variable for setting in SETTINGS} | {"CONVMEM_TOKEN"}
+    known = {setting.variable for setting in SETTINGS} | {"CONVMEM_TOKEN", "CONVMEM_URL"}
     return sorted(name for name in environment if name.startswith("CONVMEM_") and name not in known)

@@ -3,7 +3,7 @@
 from convmem.domain import Domain, Searchable
 from convmem.messages import check, decide, kept, lines, projection, queries, search_check, search_tables, tools
 from convmem.messages.create import CREATE
-from convmem.messages.events import MessageWritten
+from convmem.messages.events import MessageKept, MessageWritten
 
 SEARCH = Searchable(
     create=search_tables.CREATE,
@@ -21,6 +21,7 @@ DOMAIN = Domain(
     deciders=decide.DECIDERS,
     appliers=projection.APPLIERS,
     made_ids={MessageWritten: lambda event: event.message_id},
+    made_numbers={MessageWritten: lambda event: event.number or 0, MessageKept: lambda event: event.number or 0},
     live=kept.live,
     records=lambda connection: queries.totals(connection).live,
     record_types=(lines.MESSAGES,),

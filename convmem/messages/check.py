@@ -56,6 +56,21 @@ INVARIANTS: tuple[tuple[str, str], ...] = (
         " SELECT count(*) FROM wrong HAVING count(*) > 0",
     ),
     (
+        "message {} was captured and has no number, or the other way round",
+        "SELECT sequence FROM messages_message WHERE (number IS NULL) != (capture_kind IS NULL)"
+        " OR (capture IS NULL) != (capture_kind IS NULL)",
+    ),
+    (
+        "the session of the fingerprint of entry {} is not known, or was over before it came",
+        "SELECT f.sequence FROM messages_fingerprint AS f LEFT JOIN messages_captured_session AS s USING (session)"
+        " WHERE s.last_at IS NULL OR s.last_at < f.received_at",
+    ),
+    (
+        "session {} of a hook left no fingerprint",
+        "SELECT hex(session) FROM messages_captured_session WHERE session NOT IN"
+        " (SELECT session FROM messages_fingerprint)",
+    ),
+    (
         "the receipt of message {} does not name it",
         "SELECT r.sequence FROM messages_receipt AS r JOIN messages_message AS m USING (sequence)"
         " WHERE m.message_id != r.message_id",

@@ -7,10 +7,14 @@
     messages_group      per session, project and kind: how many live messages, earliest and latest timestamp; what
                         the list of sessions reads instead of all messages
     messages_receipt    what idempotency keys left behind; outlives its message
+    messages_fingerprint    what events of hooks left behind; outlives their messages until CAPTURE_KNOWN_MS after the
+                        last event of the session
+    messages_captured_session   when that was, by the daemon's clock
     messages_gone       which message went with which entry, for the tables of search, which follow (search_tables.py)
     messages_total      what this generation of the log holds in vain: `deleted` messages, `superseded` changes
 
-`links` says how many rows of relation and source a message has: nearly all have none and need no second look. `tags`
+`capture` holds what is known of a captured message as JSON, its kind once more beside it to be found by. `links` says
+how many rows of relation and source a message has: nearly all have none and need no second look. `tags`
 are joined with U+0000, which no tag holds. `content` stands behind all that is short: SQLite then reads its pages only
 when asked for it.
 
@@ -39,6 +43,9 @@ CREATE TABLE messages_message ( -- folded by Unicode {UNICODE_VERSION}
     summary TEXT,
     tags TEXT NOT NULL,
     links INTEGER NOT NULL,
+    number INTEGER,
+    capture_kind TEXT,
+    capture TEXT,
     device TEXT NOT NULL,
     transport TEXT NOT NULL,
     client TEXT,
@@ -50,6 +57,8 @@ CREATE TABLE messages_message ( -- folded by Unicode {UNICODE_VERSION}
 CREATE INDEX messages_by_session ON messages_message (session_id, sequence, role, project);
 CREATE INDEX messages_by_group ON messages_message (session_id, memory_kind, project, timestamp);
 CREATE INDEX messages_by_change ON messages_message (changed_sequence);
+CREATE INDEX messages_captured ON messages_message (capture_kind, sequence) WHERE capture_kind IS NOT NULL;
+CREATE UNIQUE INDEX messages_numbered ON messages_message (number) WHERE number IS NOT NULL;
 CREATE INDEX messages_summarised ON messages_message (session_id, sequence) WHERE summary IS NOT NULL;
 CREATE TABLE messages_tag (
     tag TEXT NOT NULL,
@@ -93,6 +102,22 @@ CREATE TABLE messages_receipt (
     PRIMARY KEY (device, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX messages_receipt_by_time ON messages_receipt (timestamp);
+CREATE TABLE messages_fingerprint (
+    session BLOB NOT NULL,
+    event BLOB NOT NULL,
+    text BLOB NOT NULL,
+    timestamp INTEGER NOT NULL,
+    received_at INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    PRIMARY KEY (session, event)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX messages_fingerprint_by_text ON messages_fingerprint (session, text, timestamp);
+CREATE INDEX messages_fingerprint_by_sequence ON messages_fingerprint (sequence);
+CREATE TABLE messages_captured_session (
+    session BLOB PRIMARY KEY,
+    last_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX messages_captured_session_by_time ON messages_captured_session (last_at);
 CREATE TABLE messages_gone (
     gone_sequence INTEGER NOT NULL,
     sequence INTEGER NOT NULL,

@@ -13,11 +13,12 @@ import msgspec
 
 from convmem.domain import Decided, Decider, Stamp
 from convmem.errors import Conflict, NotFound, SessionMismatch
-from convmem.limits import REVISION_MAX
+from convmem.limits import CAPTURE_AHEAD_MS_MAX, CAPTURE_TWIN_MS_MAX, REVISION_MAX
 from convmem.messages import queries
-from convmem.messages.events import MessageDeleted, MessageUpdated, MessageWritten, Receipt
-from convmem.messages.inputs import DeleteMessage, UpdateMessage, WriteMessage
-from convmem.messages.model import Message, Metadata
+from convmem.messages.events import FingerprintKept, MessageDeleted, MessageUpdated, MessageWritten, Receipt
+from convmem.messages.fingerprints import mark
+from convmem.messages.inputs import CaptureEvent, DeleteMessage, UpdateMessage, WriteMessage
+from convmem.messages.model import CAPTURE_ROLES, Capture, Message, Metadata
 
 
 def write_message(connection: apsw.Connection, command: WriteMessage, stamp: Stamp) -> Decided:
@@ -73,6 +74,36 @@ def _written(*, message_id: str, session_id: str, timestamp: int, sequence: int,
         "sequence": str(sequence),
         "sha256": sha256,
     }
+
+
+def capture_event(connection: apsw.Connection, command: CaptureEvent, stamp: Stamp) -> Decided:
+    """What a hook saw, as a message: once, however often it comes, and once if two hooks saw it."""
+    now = stamp.place.at_ms
+    timestamp = now if command.at is None else min(command.at, now + CAPTURE_AHEAD_MS_MAX)
+    left = mark(command.session_id, command.event_id, command.kind, command.content)
+    if queries.is_known(connection, left):
+        return Decided({"replayed": True})
+    if queries.has_twin(connection, left, timestamp, CAPTURE_TWIN_MS_MAX):
+        twin = FingerprintKept(session=left.session, event=left.event, text=left.text, timestamp=timestamp)
+        return Decided({"replayed": True}, (twin,))
+    event = MessageWritten(
+        message_id=stamp.ulid,
+        session_id=command.session_id,
+        role=CAPTURE_ROLES[command.kind],
+        content=command.content,
+        memory_tier="short",
+        project=command.project,
+        timestamp=timestamp,
+        capture=Capture(
+            kind=command.kind,
+            event_id=command.event_id,
+            tool=command.tool,
+            status=command.status,
+            directory=command.directory,
+        ),
+        number=stamp.number,
+    )
+    return Decided({"replayed": False, "message_id": stamp.ulid, "number": stamp.number}, (event,))
 
 
 def update_message(connection: apsw.Connection, command: UpdateMessage, stamp: Stamp) -> Decided:
@@ -154,4 +185,5 @@ DECIDERS: Mapping[type[Any], Decider] = {
     WriteMessage: write_message,
     UpdateMessage: update_message,
     DeleteMessage: delete_message,
+    CaptureEvent: capture_event,
 }

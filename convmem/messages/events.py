@@ -1,7 +1,8 @@
 """What has happened to messages; and, for the state that a compacted log opens with, what is.
 
 The fields carry only what the entry itself does not: sequence, time and origin stand in the entry, so a message's
-`timestamp` is its entry's time and its `sequence` its entry's number. An update holds only what changed: a field left
+`timestamp` is its entry's time, unless it says another one (what a hook saw some time ago), and its `sequence` its
+entry's number. An update holds only what changed: a field left
 out was not touched, null was taken away. Fields are only ever added, each with a default that means what entries
 written before it meant.
 """
@@ -10,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from convmem.domain import Event
-from convmem.messages.model import Kind, Relation, Role, Tier
+from convmem.messages.model import Capture, Kind, Relation, Role, Tier
 
 
 class Receipt(msgspec.Struct, frozen=True, array_like=True):
@@ -37,6 +38,9 @@ class MessageWritten(Event, frozen=True, kw_only=True, omit_defaults=True, tag="
     source_message_ids: tuple[str, ...] = ()
     project: str | None = None
     receipt: Receipt | None = None
+    timestamp: int | None = None
+    capture: Capture | None = None
+    number: int | None = None
 
 
 class MessageUpdated(Event, frozen=True, kw_only=True, omit_defaults=True, tag="message_updated"):
@@ -85,6 +89,8 @@ class MessageKept(Event, frozen=True, kw_only=True, omit_defaults=True, tag="mes
     relations: tuple[Relation, ...] = ()
     source_message_ids: tuple[str, ...] = ()
     project: str | None = None
+    capture: Capture | None = None
+    number: int | None = None
 
 
 class ReceiptKept(Event, frozen=True, kw_only=True, omit_defaults=True, tag="receipt_kept"):
@@ -96,3 +102,15 @@ class ReceiptKept(Event, frozen=True, kw_only=True, omit_defaults=True, tag="rec
     session_id: str
     timestamp: int
     sha256: bytes
+
+
+class FingerprintKept(Event, frozen=True, kw_only=True, omit_defaults=True, tag="fingerprint_kept"):
+    """What a hook's event left behind (fingerprints.py), so that it is stored once; it outlives its message.
+
+    The entry says when it came in; `timestamp` is the event's own time.
+    """
+
+    session: bytes
+    event: bytes
+    text: bytes
+    timestamp: int

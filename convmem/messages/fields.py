@@ -9,11 +9,15 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from convmem.errors import ContentTooLarge
-from convmem.inputs import AsWhole
+from convmem.inputs import ULID, WITHOUT_NUL, AsWhole, sized
 from convmem.limits import (
+    CAPTURE_DIRECTORY_BYTES_MAX,
+    CAPTURE_STATUS_BYTES_MAX,
+    CAPTURE_TOOL_BYTES_MAX,
     CONTENT_BYTES_MAX,
     CONTENT_SLICE_BYTES_MAX,
     CURSOR_BYTES_MAX,
+    EVENT_ID_BYTES_MAX,
     IDEMPOTENCY_KEY_BYTES_MAX,
     IMPORTANCE_MAX,
     PROJECT_BYTES_MAX,
@@ -28,24 +32,6 @@ from convmem.limits import (
     TIME_MS_MAX,
     TOOL_CALL_ID_BYTES_MAX,
 )
-from convmem.messages.model import ULID
-
-
-def sized(bytes_min: int, bytes_max: int) -> AfterValidator:
-    """A text of this many bytes of UTF-8."""
-
-    def check(value: str) -> str:
-        if not bytes_min <= len(value.encode()) <= bytes_max:
-            raise ValueError(f"must be {bytes_min} to {bytes_max} bytes of UTF-8")
-        return value
-
-    return AfterValidator(check)
-
-
-def _without_nul(value: str) -> str:
-    if "\0" in value:
-        raise ValueError("must not hold U+0000")
-    return value
 
 
 def _content(value: str) -> str:
@@ -74,16 +60,18 @@ def _distinct(value: list[str]) -> list[str]:
     return distinct
 
 
-NAME = AfterValidator(_without_nul)
-
-SessionId = Annotated[str, NAME, sized(1, SESSION_ID_BYTES_MAX)]
-ToolCallId = Annotated[str, NAME, sized(0, TOOL_CALL_ID_BYTES_MAX)]
-Project = Annotated[str, NAME, sized(0, PROJECT_BYTES_MAX)]
-Tag = Annotated[str, NAME, sized(1, TAG_BYTES_MAX)]
+SessionId = Annotated[str, WITHOUT_NUL, sized(1, SESSION_ID_BYTES_MAX)]
+ToolCallId = Annotated[str, WITHOUT_NUL, sized(0, TOOL_CALL_ID_BYTES_MAX)]
+Project = Annotated[str, WITHOUT_NUL, sized(0, PROJECT_BYTES_MAX)]
+Tag = Annotated[str, WITHOUT_NUL, sized(1, TAG_BYTES_MAX)]
 Tags = Annotated[list[Tag], AfterValidator(_distinct)]
-RelationType = Annotated[str, NAME, sized(1, RELATION_TYPE_BYTES_MAX)]
-IdempotencyKey = Annotated[str, NAME, sized(1, IDEMPOTENCY_KEY_BYTES_MAX)]
-Cursor = Annotated[str, NAME, sized(1, CURSOR_BYTES_MAX)]
+RelationType = Annotated[str, WITHOUT_NUL, sized(1, RELATION_TYPE_BYTES_MAX)]
+IdempotencyKey = Annotated[str, WITHOUT_NUL, sized(1, IDEMPOTENCY_KEY_BYTES_MAX)]
+EventId = Annotated[str, WITHOUT_NUL, sized(1, EVENT_ID_BYTES_MAX)]
+CaptureTool = Annotated[str, WITHOUT_NUL, sized(0, CAPTURE_TOOL_BYTES_MAX)]
+CaptureStatus = Annotated[str, WITHOUT_NUL, sized(0, CAPTURE_STATUS_BYTES_MAX)]
+CaptureDirectory = Annotated[str, WITHOUT_NUL, sized(0, CAPTURE_DIRECTORY_BYTES_MAX)]
+Cursor = Annotated[str, WITHOUT_NUL, sized(1, CURSOR_BYTES_MAX)]
 MessageId = Annotated[str, AfterValidator(_ulid)]
 Content = Annotated[str, AfterValidator(_content)]
 Summary = Annotated[str, sized(0, SUMMARY_BYTES_MAX)]

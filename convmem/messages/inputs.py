@@ -5,7 +5,6 @@
 ignored, a misspelt guard would do nothing.
 """
 
-import hashlib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -15,6 +14,7 @@ from pydantic import Field, WithJsonSchema, model_validator
 from convmem.errors import Invalid
 from convmem.inputs import FromJSON, Input, Whole
 from convmem.limits import (
+    CAPTURE_FACTS_BYTES_MAX,
     CONTENT_SLICE_BYTES_DEFAULT,
     CONTENT_SLICE_BYTES_MAX,
     CONTEXT_NEIGHBOURS_DEFAULT,
@@ -36,9 +36,8 @@ from convmem.limits import (
     SOURCES_MAX,
 )
 from convmem.messages import fields
-from convmem.messages.model import METADATA_DEFAULTS, METADATA_FIELDS, Kind, Metadata, Relation, Role, Tier
-
-FINGERPRINT_BYTES = 16
+from convmem.messages.fingerprints import fingerprint
+from convmem.messages.model import METADATA_DEFAULTS, METADATA_FIELDS, CaptureKind, Kind, Metadata, Relation, Role, Tier
 
 
 class RelationGiven(Input):
@@ -110,11 +109,7 @@ class WriteMessage(Input):
             "metadata": self.metadata_filled().facts(),
         }
         canonical = msgspec.json.encode(arguments, order="sorted")
-        return _fingerprint(self.idempotency_key.encode()), _fingerprint(canonical)
-
-
-def _fingerprint(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()[:FINGERPRINT_BYTES]
+        return fingerprint(self.idempotency_key.encode()), fingerprint(canonical)
 
 
 class UpdateMessage(Input):
@@ -143,6 +138,24 @@ class DeleteMessage(Input):
     session_id: fields.SessionId | None = Field(
         default=None, description="Guard: refused if the message is in another session."
     )
+
+
+class CaptureEvent(Input):
+    """What a hook saw; once it is cleaned (capture.py), the command that stores it."""
+
+    event_id: fields.EventId
+    kind: CaptureKind
+    session_id: fields.SessionId
+    content: fields.Content
+    at: fields.Time | None = None
+    project: fields.Project | None = None
+    tool: fields.CaptureTool | None = None
+    status: fields.CaptureStatus | None = None
+    directory: fields.CaptureDirectory | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return super().size_bytes + len(self.content.encode()) + CAPTURE_FACTS_BYTES_MAX
 
 
 class View(NamedTuple):
@@ -242,6 +255,15 @@ class SearchMessages(Input):
     limit: Whole = Field(default=SEARCH_LIMIT_DEFAULT, ge=1, le=SEARCH_LIMIT_MAX, description="How many results.")
     context_before: Whole = Field(default=0, ge=0, le=SEARCH_CONTEXT_MAX, description="Neighbours before.")
     context_after: Whole = Field(default=0, ge=0, le=SEARCH_CONTEXT_MAX, description="Neighbours after.")
+
+
+class SearchCaptured(SearchMessages):
+    """The same with filters that no caller sets, for the tools of memory: only what hooks captured, of one kind; only
+    what belongs to no project.
+    """
+
+    captured_kind: CaptureKind | None = None
+    unassigned: bool = False
 
 
 class RebuildIndex(Input):

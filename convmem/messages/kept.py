@@ -5,6 +5,7 @@ times stay as they were; nobody changed the message.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from heapq import merge
 from sys import intern
 from typing import Any
 
@@ -12,7 +13,7 @@ import apsw
 
 from convmem.domain import Kept, Origin, Waste
 from convmem.messages import queries
-from convmem.messages.events import MessageKept, Receipt, ReceiptKept
+from convmem.messages.events import FingerprintKept, MessageKept, Receipt, ReceiptKept
 from convmem.messages.model import Relation, split_tags
 
 # A field is left out as a default only if it is the very same text, not an equal one.
@@ -20,18 +21,18 @@ _same: Callable[[str], Any] = intern
 
 
 def live(connection: apsw.Connection) -> Iterator[Kept]:
-    """Every live message and every receipt, by rising sequence; a message before its own receipt."""
-    receipts = _receipts(connection)
-    receipt = next(receipts, None)
+    """Every live message, and every receipt and fingerprint, by rising sequence; a message before what it left."""
+    others = merge(_receipts(connection), _fingerprints(connection), key=lambda kept: kept.sequence)
+    other = next(others, None)
     for kept in messages(connection):
         # A merge by hand: nearly no message has a receipt, and the general one costs each of them a call.
-        while receipt is not None and receipt.sequence < kept.sequence:
-            yield receipt
-            receipt = next(receipts, None)
+        while other is not None and other.sequence < kept.sequence:
+            yield other
+            other = next(others, None)
         yield kept
-    if receipt is not None:
-        yield receipt
-        yield from receipts
+    if other is not None:
+        yield other
+        yield from others
 
 
 def messages(connection: apsw.Connection) -> Iterator[Kept]:
@@ -55,7 +56,8 @@ def _kept(connection: apsw.Connection, rest: str, bindings: Sequence[Any]) -> It
     rows: Any = connection.execute(f"SELECT {queries.COLUMNS} FROM messages_message {rest}", bindings)
     # fmt: off
     for (sequence, message_id, session_id, role, timestamp, updated_at, revision, changed_sequence, tier, kind,
-         importance, project, tool_call_id, summary, tags, links, device, transport, client, _, content) in rows:
+         importance, project, tool_call_id, summary, tags, links, device, transport, client, number, capture, _,
+         content) in rows:
         # fmt: on
         event = MessageKept(
             message_id=message_id,
@@ -74,6 +76,8 @@ def _kept(connection: apsw.Connection, rest: str, bindings: Sequence[Any]) -> It
             relations=_live_relations(connection, sequence) if links else (),
             source_message_ids=_live_sources(connection, sequence) if links else (),
             project=project,
+            capture=None if capture is None else queries.read_capture(capture),
+            number=number,
         )
         yield Kept(sequence, timestamp, Origin(device, transport, client), event)
 
@@ -102,6 +106,15 @@ def _receipts(connection: apsw.Connection) -> Iterator[Kept]:
             sha256=sha256,
         )
         yield Kept(sequence, timestamp, Origin(device, ""), event)
+
+
+def _fingerprints(connection: apsw.Connection) -> Iterator[Kept]:
+    rows: Any = connection.execute(
+        "SELECT sequence, received_at, session, event, text, timestamp FROM messages_fingerprint ORDER BY sequence"
+    )
+    for sequence, received_at, session, event, text, timestamp in rows:
+        kept = FingerprintKept(session=session, event=event, text=text, timestamp=timestamp)
+        yield Kept(sequence, received_at, Origin("", ""), kept)
 
 
 def waste(connection: apsw.Connection) -> Waste:

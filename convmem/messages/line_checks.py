@@ -7,7 +7,6 @@ matter, ids in upper case. If it passes and encodes back to the very same bytes,
 odd number and no escape that we would not write. Whatever does not pass is looked at closely.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
@@ -37,33 +36,11 @@ from convmem.limits import (
     TRANSPORT_BYTES_MAX,
 )
 from convmem.messages import fields
-from convmem.messages.model import Kind, Role, Tier, packed
+from convmem.messages.model import CAPTURE_ROLES, CaptureKind, Kind, Role, Tier, packed
+from convmem.record_lines import OriginRead, Time, escaped
 
 TAG = "message"
 IDENTITY = b"m"
-# JSON escapes what is below U+0020; these are control characters and separators all the same.
-UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029]")
-# What the UTF-8 of each of them holds.
-DELETE, C1, LINE, PARAGRAPH = b"\x7f", b"\xc2", b"\xe2\x80\xa8", b"\xe2\x80\xa9"
-
-
-def escaped(encoded: bytes) -> bytes:
-    """JSON in which nothing ends a line for anybody."""
-    # Looking for bytes is ten times quicker than the pattern, and nearly no line has any of them.
-    if DELETE not in encoded and C1 not in encoded and LINE not in encoded and PARAGRAPH not in encoded:
-        return encoded
-    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode()).encode()
-
-
-Time = Annotated[int, Field(ge=0, le=TIME_MS_MAX)]
-
-
-class OriginRead(Input):
-    """Where the message came from."""
-
-    device: Annotated[str, fields.NAME, fields.sized(1, DEVICE_BYTES_MAX)]
-    transport: Annotated[str, fields.NAME, fields.sized(0, TRANSPORT_BYTES_MAX)]
-    client: Annotated[str, fields.sized(0, CLIENT_BYTES_MAX)] | None = None
 
 
 class RelationRead(Input):
@@ -87,6 +64,16 @@ class MetadataRead(Input):
     project: fields.Project | None = None
 
 
+class CaptureRead(Input):
+    """What is known of a message that a hook captured."""
+
+    kind: CaptureKind
+    event_id: fields.EventId
+    tool: fields.CaptureTool | None = None
+    status: fields.CaptureStatus | None = None
+    directory: fields.CaptureDirectory | None = None
+
+
 class MessageRead(Input):
     """A line that says what a message is."""
 
@@ -100,6 +87,7 @@ class MessageRead(Input):
     content: fields.Content
     metadata: MetadataRead
     origin: OriginRead
+    capture: CaptureRead | None = None
 
 
 def check(value: Mapping[str, Any]) -> Named:
@@ -107,6 +95,8 @@ def check(value: Mapping[str, Any]) -> Named:
     given = exact(MessageRead, value)
     if given.updated_at < given.timestamp:
         raise Invalid("updated_at must not be before timestamp", field="updated_at")
+    if given.capture is not None and given.role != CAPTURE_ROLES[given.capture.kind]:
+        raise Invalid("capture.kind does not go with this role", field="capture.kind")
     targets = [relation.message_id for relation in given.metadata.relations]
     return _named(given.message_id, targets, given.metadata.source_message_ids)
 

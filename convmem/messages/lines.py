@@ -11,33 +11,31 @@ import apsw
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from convmem.domain import Kept, Origin, Record, RecordType
+from convmem.domain import Kept, Record, RecordType
 from convmem.errors import Conflict
 from convmem.limits import REVISION_MAX
 from convmem.messages import kept, line_checks
 from convmem.messages.events import MessageKept
-from convmem.messages.line_checks import IDENTITY, TAG, escaped, identity
-from convmem.messages.model import Kind, Relation, Role, Tier, unpacked
+from convmem.messages.line_checks import IDENTITY, TAG, identity
+from convmem.messages.model import Capture, Kind, Relation, Role, Tier, unpacked
+from convmem.record_lines import OriginLine, escaped, origin_line
 
 
 class _Metadata(msgspec.Struct):
-    """In the order of a message's facts; what is absent is left out, lists and labels always stand there."""
+    """In the order of a message's facts; what is absent is left out, lists and labels always stand there.
 
-    tool_call_id: str | UnsetType = UNSET
+    A stranger's line may say null for what is absent.
+    """
+
+    tool_call_id: str | UnsetType | None = UNSET
     tags: tuple[str, ...] = ()
     memory_tier: Tier = "mid"
     memory_kind: Kind = "conversation"
     importance: int = 0
-    summary: str | UnsetType = UNSET
+    summary: str | UnsetType | None = UNSET
     relations: tuple[Relation, ...] = ()
     source_message_ids: tuple[str, ...] = ()
-    project: str | UnsetType = UNSET
-
-
-class _Origin(msgspec.Struct):
-    device: str
-    transport: str
-    client: str | UnsetType = UNSET
+    project: str | UnsetType | None = UNSET
 
 
 class _Line(msgspec.Struct, tag=TAG):
@@ -49,7 +47,8 @@ class _Line(msgspec.Struct, tag=TAG):
     role: Role
     content: str
     metadata: _Metadata
-    origin: _Origin
+    origin: OriginLine
+    capture: Capture | UnsetType | None = UNSET
 
 
 _DECODER = msgspec.json.Decoder(_Line)
@@ -58,7 +57,7 @@ _ENCODER = msgspec.json.Encoder()
 
 def encode(record: Kept) -> bytes:
     """A live message as a line, without its line break."""
-    event, origin = record.event, record.origin
+    event = record.event
     assert isinstance(event, MessageKept)
     line = _Line(
         event.message_id,
@@ -79,7 +78,8 @@ def encode(record: Kept) -> bytes:
             event.source_message_ids,
             UNSET if event.project is None else event.project,
         ),
-        _Origin(origin.device, origin.transport, UNSET if origin.client is None else origin.client),
+        origin_line(record.origin),
+        UNSET if event.capture is None else event.capture,
     )
     return escaped(_ENCODER.encode(line))
 
@@ -87,7 +87,7 @@ def encode(record: Kept) -> bytes:
 def decode(line: bytes) -> Record:
     """Read a line that was checked."""
     read = _DECODER.decode(line)
-    metadata, origin = read.metadata, read.origin
+    metadata = read.metadata
     event = MessageKept(
         message_id=read.message_id.upper(),
         session_id=read.session_id,
@@ -108,9 +108,9 @@ def decode(line: bytes) -> Record:
         if metadata.source_message_ids
         else (),
         project=None if metadata.project is UNSET else metadata.project,
+        capture=None if read.capture is UNSET else read.capture,
     )
-    client = None if origin.client is UNSET else origin.client
-    return Record(read.timestamp, Origin(origin.device, origin.transport, client), event)
+    return Record(read.timestamp, read.origin.origin, event)
 
 
 def identify(record: Kept) -> bytes:
@@ -133,8 +133,16 @@ def replacing(before: Kept, record: Record, sequence: int) -> Kept:
     revision = max(record.event.revision, before.event.revision + 1)
     if revision > REVISION_MAX:
         raise Conflict("the message has been changed as often as it can be", current_revision=before.event.revision)
-    event = msgspec.structs.replace(record.event, revision=revision, changed_sequence=sequence)
+    number = None if record.event.capture is None else before.event.number
+    event = msgspec.structs.replace(record.event, revision=revision, changed_sequence=sequence, number=number)
     return Kept(before.sequence, record.at_ms, record.origin, event)
+
+
+def numbered(event: MessageKept, number: int | None) -> MessageKept:
+    """A captured message with this number, unless it has one; without its number for None. Others are as they are."""
+    if event.capture is None or (number is not None and event.number is not None):
+        return event
+    return msgspec.structs.replace(event, number=number)
 
 
 MESSAGES = RecordType(
@@ -147,4 +155,5 @@ MESSAGES = RecordType(
     identify=identify,
     stored=stored,
     replacing=replacing,
+    numbered=numbered,
 )

@@ -4,7 +4,7 @@ A Message is valid because it exists: inputs have checked it on the way in, the 
 one place that says how a message looks to a program.
 """
 
-import re
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -15,13 +15,13 @@ Role = Literal["user", "assistant", "system"]
 Tier = Literal["short", "mid", "long"]
 Kind = Literal["conversation", "episode", "semantic", "procedure", "preference", "summary"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+CaptureKind = Literal["prompt", "tool_call", "error"]
+CAPTURE_KINDS: tuple[CaptureKind, ...] = get_args(CaptureKind)
+# Who is said to have said what a hook saw.
+CAPTURE_ROLES: Mapping[CaptureKind, Role] = {"prompt": "user", "tool_call": "assistant", "error": "system"}
 
 # No tag holds it, so tags can be kept as one text.
 TAG_SEPARATOR = "\0"
-# 26 characters of Crockford's base 32 without I, L, O, U; 128 bits, so the first is at most 7 (github.com/ulid/spec).
-ULID = re.compile("[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}")
-
-
 # Crockford's digits and Python's, for the same numbers.
 _DIGITS = bytes.maketrans(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", b"0123456789abcdefghijklmnopqrstuv")
 
@@ -78,11 +78,25 @@ METADATA_FIELDS = Metadata.__struct_fields__
 METADATA_DEFAULTS = Metadata()
 
 
+class Capture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of a message that a hook captured. No tool sets it; it never changes."""
+
+    kind: CaptureKind
+    event_id: str
+    tool: str | None = None
+    status: str | None = None
+    directory: str | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """The same for programs: what is absent is left out."""
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+
+
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """One thing said in a conversation.
 
     Times are ms since the Unix epoch, UTC. `sequence` is that of the entry that created it, `changed_sequence` that of
-    the entry that made it what it is.
+    the entry that made it what it is. A message that a hook captured has a number.
     """
 
     message_id: str
@@ -97,10 +111,12 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     content_bytes: int
     metadata: Metadata
     origin: Origin
+    capture: Capture | None = None
+    number: int | None = None
 
     def facts(self) -> dict[str, Any]:
         """The whole message for programs."""
-        return {
+        facts = {
             "message_id": self.message_id,
             "session_id": self.session_id,
             "timestamp": self.timestamp,
@@ -112,6 +128,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
             "metadata": self.metadata.facts(),
             "origin": origin_facts(self.origin),
         }
+        return facts if self.capture is None else {**facts, "number": self.number, "capture": self.capture.facts()}
 
 
 def origin_facts(origin: Origin) -> dict[str, Any]:

@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import apsw
+import msgspec
 from msgspec import UNSET
 
 from convmem.domain import Event, Place
-from convmem.limits import RECEIPTS_KEPT_MS
+from convmem.limits import CAPTURE_KNOWN_MS, RECEIPTS_KEPT_MS
 from convmem.messages.events import (
+    FingerprintKept,
     MessageDeleted,
     MessageKept,
     MessageUpdated,
@@ -21,7 +23,8 @@ from convmem.messages.events import (
     Receipt,
     ReceiptKept,
 )
-from convmem.messages.model import TAG_SEPARATOR, Relation, split_tags
+from convmem.messages.fingerprints import Mark, mark
+from convmem.messages.model import TAG_SEPARATOR, Capture, Relation, split_tags
 from convmem.text import fold
 
 # Fields of MessageUpdated that are columns of the same name and take their value as it is.
@@ -31,8 +34,13 @@ Group = tuple[str, str | None, str]  # session_id, project, memory_kind
 
 
 def message_written(connection: apsw.Connection, event: MessageWritten, place: Place) -> None:
-    """Show a new message; its timestamp is its entry's time."""
-    _insert(connection, event, place, revision=1, updated_at=place.at_ms, changed_sequence=place.sequence)
+    """Show a new message; its timestamp is its entry's time, unless it says another."""
+    at_ms = place.at_ms if event.timestamp is None else event.timestamp
+    said = place._replace(at_ms=at_ms)
+    _insert(connection, event, said, revision=1, updated_at=at_ms, changed_sequence=place.sequence)
+    if event.capture is not None:
+        left = mark(event.session_id, event.capture.event_id, event.capture.kind, event.content)
+        _insert_fingerprint(connection, left, at_ms, place)
     if event.receipt is not None:
         connection.execute("DELETE FROM messages_receipt WHERE timestamp < ?", (place.at_ms - RECEIPTS_KEPT_MS,))
         where = (place.origin.device, event.message_id, event.session_id, place.at_ms, place.sequence)
@@ -57,6 +65,11 @@ def receipt_kept(connection: apsw.Connection, event: ReceiptKept, place: Place) 
     _insert_receipt(connection, event.receipt, *where, event.sha256)
 
 
+def fingerprint_kept(connection: apsw.Connection, event: FingerprintKept, place: Place) -> None:
+    """Show what an event of a hook left behind."""
+    _insert_fingerprint(connection, Mark(event.session, event.event, event.text), event.timestamp, place)
+
+
 def _insert(
     connection: apsw.Connection,
     event: MessageWritten | MessageKept,
@@ -67,7 +80,7 @@ def _insert(
     changed_sequence: int,
 ) -> None:
     connection.execute(
-        "INSERT INTO messages_message VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO messages_message VALUES (?{', ?' * 25})",
         (
             place.sequence,
             event.message_id,
@@ -85,6 +98,8 @@ def _insert(
             event.summary,
             TAG_SEPARATOR.join(event.tags),
             len(event.relations) + len(event.source_message_ids),
+            event.number,
+            *_capture_columns(event.capture),
             *(place.origin.device, place.origin.transport, place.origin.client),
             len(event.content.encode()),
             _folded_labels(event.summary, event.tags),
@@ -212,6 +227,10 @@ def _count_links(connection: apsw.Connection, sequence: int) -> int:
     return int(found[0])
 
 
+def _capture_columns(capture: Capture | None) -> tuple[str | None, str | None]:
+    return (None, None) if capture is None else (capture.kind, msgspec.json.encode(capture).decode())
+
+
 def _join_group(connection: apsw.Connection, group: Group, timestamp: int) -> None:
     session_id, project, kind = group
     connection.execute(
@@ -255,10 +274,26 @@ def _insert_receipt(
     )
 
 
+def _insert_fingerprint(connection: apsw.Connection, left: Mark, timestamp: int, place: Place) -> None:
+    """Remember an event of a hook, and forget those of sessions that have been over for long."""
+    connection.execute(
+        "INSERT INTO messages_captured_session VALUES (?1, ?2)"
+        " ON CONFLICT (session) DO UPDATE SET last_at = max(last_at, ?2)",
+        (left.session, place.at_ms),
+    )
+    connection.execute(
+        "INSERT INTO messages_fingerprint VALUES (?, ?, ?, ?, ?, ?)", (*left, timestamp, place.at_ms, place.sequence)
+    )
+    over, long_ago = "FROM messages_captured_session WHERE last_at < ?", (place.at_ms - CAPTURE_KNOWN_MS,)
+    connection.execute(f"DELETE FROM messages_fingerprint WHERE session IN (SELECT session {over})", long_ago)
+    connection.execute(f"DELETE {over}", long_ago)
+
+
 APPLIERS: Mapping[type[Event], Callable[[apsw.Connection, Any, Place], None]] = {
     MessageWritten: message_written,
     MessageUpdated: message_updated,
     MessageDeleted: message_deleted,
     MessageKept: message_kept,
     ReceiptKept: receipt_kept,
+    FingerprintKept: fingerprint_kept,
 }

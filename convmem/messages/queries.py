@@ -4,19 +4,23 @@ The views (views.py, sessions.py, transfer.py, search.py) are made of these. Ord
 query walks an index: what a question costs depends on its answer, not on how much is stored.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import apsw
+import msgspec
 
 from convmem.domain import Origin
-from convmem.messages.model import Message, Metadata, Relation, split_tags
+from convmem.messages.fingerprints import Mark
+from convmem.messages.model import CAPTURE_KINDS, Capture, Message, Metadata, Relation, split_tags
 
 COLUMNS = (
     "sequence, message_id, session_id, role, timestamp, updated_at, revision, changed_sequence, memory_tier,"
-    " memory_kind, importance, project, tool_call_id, summary, tags, links, device, transport, client, content_bytes,"
-    " content"
+    " memory_kind, importance, project, tool_call_id, summary, tags, links, device, transport, client, number,"
+    " capture, content_bytes, content"
 )
+
+_CAPTURES = msgspec.json.Decoder(Capture)
 
 
 def read_messages(connection: apsw.Connection, rest: str, bindings: Sequence[Any]) -> Iterator[Message]:
@@ -33,7 +37,7 @@ def read_message(connection: apsw.Connection, message_id: str) -> Message | None
 def _message(connection: apsw.Connection, row: Sequence[Any]) -> Message:
     sequence, message_id, session_id, role, timestamp, updated_at, revision, changed_sequence = row[:8]
     tier, kind, importance, project, tool_call_id, summary, tags, links = row[8:16]
-    device, transport, client, content_bytes, content = row[16:]
+    device, transport, client, number, capture, content_bytes, content = row[16:]
     metadata = Metadata(
         tool_call_id=tool_call_id,
         tags=split_tags(tags),
@@ -58,7 +62,14 @@ def _message(connection: apsw.Connection, row: Sequence[Any]) -> Message:
         content_bytes=content_bytes,
         metadata=metadata,
         origin=Origin(device, transport, client),
+        capture=None if capture is None else read_capture(capture),
+        number=number,
     )
+
+
+def read_capture(facts: str) -> Capture:
+    """What is known of a captured message, as the index holds it."""
+    return _CAPTURES.decode(facts)
 
 
 def relations(connection: apsw.Connection, sequence: int) -> tuple[Relation, ...]:
@@ -164,3 +175,60 @@ def totals(connection: apsw.Connection) -> Totals:
     ).fetchone() or (0, 0)
     deleted = connection.execute("SELECT count FROM messages_total WHERE name = 'deleted'").fetchone()
     return Totals(live=int(live), deleted=int(deleted[0]) if deleted else 0, sessions=int(sessions))
+
+
+class Times(NamedTuple):
+    """When the oldest and the newest live message were said, ms since the Unix epoch; None where there is none."""
+
+    oldest_at: int | None
+    newest_at: int | None
+
+
+def times(connection: apsw.Connection) -> Times:
+    """Read from the groups, not from the messages."""
+    found: Any = connection.execute("SELECT min(first_at), max(last_at) FROM messages_group").fetchone()
+    return Times(*found)
+
+
+def captured(connection: apsw.Connection, *, kind: str | None, limit: int) -> Iterator[Message]:
+    """The newest messages that hooks captured, of one kind or of all."""
+    kinds = CAPTURE_KINDS if kind is None else (kind,)
+    # One by one along the index, since a condition on several kinds would sort them all.
+    newest = " UNION ALL ".join(
+        f"SELECT * FROM (SELECT sequence FROM messages_message WHERE capture_kind = ?{place}"
+        f" ORDER BY sequence DESC LIMIT ?{len(kinds) + 1})"
+        for place in range(1, len(kinds) + 1)
+    )
+    where = f"WHERE sequence IN ({newest}) ORDER BY sequence DESC LIMIT ?{len(kinds) + 1}"
+    return read_messages(connection, where, (*kinds, limit))
+
+
+def captured_by_number(connection: apsw.Connection, number: int) -> Message | None:
+    """The captured message of this number, or None."""
+    return next(read_messages(connection, "WHERE number = ?", (number,)), None)
+
+
+def capture_totals(connection: apsw.Connection) -> Mapping[str, int]:
+    """How many captured messages there are of each kind."""
+    rows: Any = connection.execute(
+        "SELECT capture_kind, count(*) FROM messages_message WHERE capture_kind IS NOT NULL GROUP BY capture_kind"
+    )
+    counts = dict[str, int](rows)
+    return {kind: counts.get(kind, 0) for kind in CAPTURE_KINDS}
+
+
+def is_known(connection: apsw.Connection, left: Mark) -> bool:
+    """True if this event of a hook came in before."""
+    found = connection.execute(
+        "SELECT 1 FROM messages_fingerprint WHERE session = ? AND event = ?", (left.session, left.event)
+    ).fetchone()
+    return found is not None
+
+
+def has_twin(connection: apsw.Connection, left: Mark, timestamp: int, apart_ms_max: int) -> bool:
+    """True if the session has an event of this kind and text from nearly the same time."""
+    found = connection.execute(
+        "SELECT 1 FROM messages_fingerprint WHERE session = ? AND text = ? AND timestamp BETWEEN ? AND ?",
+        (left.session, left.text, timestamp - apart_ms_max, timestamp + apart_ms_max),
+    ).fetchone()
+    return found is not None

@@ -26,12 +26,17 @@ from convmem.limits import (
 )
 from convmem.messages import exact, queries, ranked, replies, scan, search_tables, terms
 from convmem.messages.exact import NEWEST
-from convmem.messages.inputs import SearchMessages
+from convmem.messages.inputs import SearchCaptured, SearchMessages
 from convmem.messages.matching import FIELDS, Question, excerpt, searched
 from convmem.messages.model import Message
 from convmem.messages.ranked import Statistics
 from convmem.messages.scan import Seen, Wanted
-from convmem.messages.terms import Asked
+from convmem.messages.scoring import Said, Scoring, idf
+from convmem.messages.stems import root
+from convmem.messages.terms import Asked, Found, asked, found
+
+# The last ones for the domain of memory, which looks for its own records in the same way.
+__all__ = ("Asked", "Found", "Said", "Scoring", "SearchCaptured", "asked", "found", "idf", "root", "search")
 
 # A message that matches by its context alone answers a question; whoever looks for a word or two wants to see it.
 CONTEXT_ALONE_TERMS_MIN = 2

@@ -29,7 +29,7 @@ from convmem.messages.stems import STEMMER_VERSION
 from convmem.text import UNICODE_VERSION, fold
 
 # Raised when the meaning of a token changes without a change below.
-TOKENS = 1
+TOKENS = 2
 VERSION = f"{TOKENS} {UNICODE_VERSION} {STEMMER_VERSION}"
 CREATE = """
 CREATE VIRTUAL TABLE messages_word USING fts5(
@@ -51,7 +51,7 @@ INSERT INTO messages_state VALUES (1, 0, 0, 0, 0, 0);
 # What a document is made of, in the order of Row.
 COLUMNS = (
     "sequence, content, coalesce(folded_content, lower(content)), summary, tags, timestamp, session_id, project, role,"
-    " memory_kind, memory_tier"
+    " memory_kind, memory_tier, capture_kind"
 )
 
 
@@ -69,6 +69,7 @@ class Row(NamedTuple):
     role: str
     kind: str
     tier: str
+    captured_kind: str | None
 
 
 class Document(NamedTuple):

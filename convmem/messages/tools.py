@@ -12,6 +12,7 @@ import apsw
 from convmem.domain import Access, Answer, Tool
 from convmem.errors import OperatorError, RetryError
 from convmem.messages import queries, search, sessions, transfer, views
+from convmem.messages.cleaning import cleaned_message
 from convmem.messages.inputs import (
     DeleteMessage,
     GetSystemHealth,
@@ -33,12 +34,12 @@ VIEWS: Mapping[str, Callable[[apsw.Connection, ReadMessages], dict[str, Any]]] =
 
 async def write_message(access: Access, ask: WriteMessage) -> Answer:
     """Leave the message with the writer."""
-    return Answer(await access.write(ask))
+    return Answer(await access.write(cleaned_message(ask) if access.redacts_everything else ask))
 
 
 async def update_message(access: Access, ask: UpdateMessage) -> Answer:
     """Leave the change with the writer."""
-    return Answer(await access.write(ask))
+    return Answer(await access.write(cleaned_message(ask) if access.redacts_everything else ask))
 
 
 async def delete_message(access: Access, ask: DeleteMessage) -> Answer:

@@ -63,9 +63,8 @@ class Intake:
                 if stored is None:
                     continue
                 self._scan.scratch.execute("INSERT INTO known VALUES (?)", (offset,))
-                if _is_equal(
-                    stored, self._scan.decode(self._scan.file.read(offset, size)), self._kinds[type(stored.event)]
-                ):
+                record, kind = self._scan.decode(self._scan.file.read(offset, size)), self._kinds[type(stored.event)]
+                if _is_equal(stored, record, kind):
                     unchanged += 1
                 elif self._policy == "reject":
                     refused.append(line)
@@ -125,9 +124,10 @@ class Intake:
             return kept
         offset, size, line = row
         try:
-            return kind.replacing(kept, self._scan.decode(self._scan.file.read(offset, size)), through)
+            put = kind.replacing(kept, self._scan.decode(self._scan.file.read(offset, size)), through)
         except CallerError as error:
             raise type(error)(f"line {line}: {error.message}", **{**error.details, "line": line}) from None
+        return put._replace(event=self._numbered(put.event))
 
     def _new(self, through: int) -> Iterator[Kept]:
         rows: Any = self._scan.scratch.execute("SELECT offset FROM known ORDER BY offset")
@@ -156,7 +156,17 @@ class Intake:
 
 
 def _is_equal(stored: Kept, record: Record, kind: RecordType) -> bool:
-    """True if a file of the store would hold the same line."""
-    event: Any = stored.event
-    plain = kind.numbered(msgspec.structs.replace(event, changed_sequence=None), None)
-    return (stored.at_ms, stored.origin, plain) == (record.at_ms, record.origin, record.event)
+    """True if a file of the store would hold the same line, or this one once the store has put its own id into it."""
+    if (stored.at_ms, stored.origin) != (record.at_ms, record.origin):
+        return False
+    known = _plain(stored.event, kind)
+    try:
+        return known == record.event or known == _plain(kind.replacing(stored, record, 0).event, kind)
+    except CallerError:
+        return False
+
+
+def _plain(event: Any, kind: RecordType) -> Event:
+    """What a file holds of an event."""
+    plain: Event = kind.numbered(msgspec.structs.replace(event, changed_sequence=None), None)
+    return plain

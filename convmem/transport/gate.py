@@ -14,13 +14,26 @@ Status = Literal["ok", "degraded", "stopping", "failed"]
 Progress = Callable[[float, float, str], Coroutine[Any, Any, None]]
 
 
+Run = Callable[[Mapping[str, Any], Progress], Awaitable[Mapping[str, Any]]]
+RunFor = Callable[[Mapping[str, Any], Progress, Origin], Awaitable[Mapping[str, Any]]]
+
+
 class Verb(NamedTuple):
-    """One of /admin/{verb}: `run(arguments, progress)` returns its facts or raises a ConvmemError. `names_paths`: an
-    argument is a path of this machine, so only whoever is on it may ask.
+    """One of /admin/{verb}: `run(arguments, progress, origin)` returns its facts or raises a ConvmemError.
+    `names_paths`: an argument is a path of this machine, so only whoever is on it may ask.
     """
 
-    run: Callable[[Mapping[str, Any], Progress], Awaitable[Mapping[str, Any]]]
+    run: RunFor
     names_paths: bool = False
+
+
+def for_anybody(run: Run) -> RunFor:
+    """A verb that does the same whoever asks."""
+
+    async def run_for(arguments: Mapping[str, Any], progress: Progress, origin: Origin) -> Mapping[str, Any]:
+        return await run(arguments, progress)
+
+    return run_for
 
 
 class CallAccess(Access, Protocol):
@@ -44,6 +57,9 @@ class Gate(Protocol):
 
     async def take(self, body: AsyncIterator[bytes], arguments: Mapping[str, str]) -> Mapping[str, Any]:
         """Bring in records: the body is JSON Lines; arguments `policy` and `dry_run`. Facts, or a ConvmemError."""
+
+    async def capture(self, arguments: Mapping[str, Any], origin: Origin) -> Mapping[str, Any]:
+        """Store what a hook saw: {stored, replayed, dropped[]} once it is durable, or a ConvmemError."""
 
     def access(self, origin: Origin, progress: Progress | None) -> CallAccess:
         """What this caller may do, for one call; never raises, refusals come from what is then asked of it.

@@ -22,6 +22,7 @@ from starlette.routing import Route
 
 from convmem.limits import KEEP_ALIVE_S, STOP_GRACE_S
 from convmem.transport import jsonrpc, loading
+from convmem.transport.capture import Capture
 from convmem.transport.front import Front
 from convmem.transport.gate import Gate, Settings
 from convmem.transport.guard import Guard
@@ -64,6 +65,7 @@ def build(
             Route("/mcp/", front),
             Route("/mcp/{profile}", front),
             Route("/admin/{verb}", Admin(gate, front.bodies)),
+            Route("/capture", Capture(gate, front.bodies)),
             Route("/export", Export(gate)),
             Route("/import", Import(gate)),
             Route("/healthz", healthz),

@@ -20,17 +20,17 @@ from typing import Any
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from convmem.errors import ContentTooLarge, ConvmemError, Invalid, Stopping
+from convmem.domain import Origin
+from convmem.errors import ContentTooLarge, ConvmemError, Invalid
 from convmem.limits import (
     BODY_SILENCE_S_MAX,
-    BUSY_RETRY_MS,
     IMPORT_BYTES_MAX,
     PROGRESS_INTERVAL_MS_MIN,
     PROGRESS_SILENCE_S_MAX,
 )
 from convmem.transport import requests
 from convmem.transport.bodies import TOO_SLOW, Bodies
-from convmem.transport.front import JSON, folded
+from convmem.transport.front import folded
 from convmem.transport.gate import Gate, Verb
 from convmem.transport.guard import NOT_THERE, Refusal, refuse
 from convmem.transport.requests import CONNECTION, fail
@@ -67,23 +67,23 @@ class Admin:
             return
         assert verb is not None
         lines = Lines(scope, receive, send)
-        await lines.end(await _outcome(verb, arguments, lines))
+        await lines.end(await _outcome(verb, arguments, requests.origin(scope, headers), lines))
 
 
-async def _outcome(verb: Verb, arguments: Mapping[str, Any], lines: "Lines") -> Outcome:
+async def _outcome(verb: Verb, arguments: Mapping[str, Any], origin: Origin, lines: "Lines") -> Outcome:
     """What came of the verb. It is not told when the caller goes away: what it has begun it ends."""
     outcome: Outcome
     try:
         async with asyncio.TaskGroup() as tasks:
             beat = tasks.create_task(lines.beat())
             try:
-                outcome = await verb.run(arguments, lines.progress)
+                outcome = await verb.run(arguments, lines.progress, origin)
             except ConvmemError as error:
                 outcome = error
             finally:
                 beat.cancel()
     except asyncio.CancelledError:  # only the end of the grace at a stop cancels a request
-        return _stopping()
+        return requests.stopping()
     return outcome
 
 
@@ -163,7 +163,7 @@ class Export:
                 await fail(send, error)
                 return
             except asyncio.CancelledError:
-                await fail(send, _stopping())
+                await fail(send, requests.stopping())
                 return
             reason = await _stream(first, pieces, scope, send)
         if reason is not None:
@@ -220,12 +220,9 @@ class Import:
             elif not incoming.is_gone:
                 await fail(send, error)
         except asyncio.CancelledError:
-            await fail(send, _stopping())
+            await fail(send, requests.stopping())
         else:
-            body = msgspec.json.encode(facts)
-            start = {"type": "http.response.start", "status": 200}
-            await send({**start, "headers": [JSON, (b"content-length", b"%d" % len(body))]})
-            await send({"type": "http.response.body", "body": body})
+            await requests.tell(send, facts)
 
 
 class Incoming:
@@ -258,7 +255,3 @@ class Incoming:
             if piece:
                 yield piece
             more = message.get("more_body", False)
-
-
-def _stopping() -> Stopping:
-    return Stopping("the daemon is going down; its successor will answer", retry_after_ms=BUSY_RETRY_MS)

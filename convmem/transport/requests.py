@@ -13,6 +13,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from convmem import strict_json
+from convmem.domain import Origin
 from convmem.errors import (
     CallerError,
     Conflict,
@@ -22,11 +23,13 @@ from convmem.errors import (
     Forbidden,
     OperatorError,
     RetryError,
+    Stopping,
     StorageFull,
 )
-from convmem.limits import SEEN_CODE_POINTS_MAX
+from convmem.limits import BUSY_RETRY_MS, SEEN_CODE_POINTS_MAX
 from convmem.transport.front import JSON
 from convmem.transport.guard import OVER_THE_SOCKET, Refusal
+from convmem.transport.origins import label
 
 logger = logging.getLogger("convmem")
 
@@ -94,6 +97,12 @@ def query(scope: Scope, known: frozenset[str]) -> Mapping[str, str] | Refusal:
     return found
 
 
+def origin(scope: Scope, headers: Mapping[bytes, bytes]) -> Origin:
+    """Who asks, from where."""
+    caller = scope["caller"]
+    return Origin(caller.device, caller.transport, label(headers.get(b"user-agent", b"")))
+
+
 def arguments(body: bytes, headers: Mapping[bytes, bytes]) -> dict[str, Any] | Refusal:
     """The JSON object of a body; no body is an empty one."""
     if not body:
@@ -129,6 +138,19 @@ async def fail(send: Send, error: ConvmemError) -> None:
     if isinstance(error, RetryError):
         headers.append((b"retry-after", b"%d" % max(1, ceil(error.details["retry_after_ms"] / 1000))))
     await send({"type": "http.response.start", "status": status_of(error), "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def stopping() -> Stopping:
+    """What a request is told that the end of the grace at a stop meets."""
+    return Stopping("the daemon is going down; its successor will answer", retry_after_ms=BUSY_RETRY_MS)
+
+
+async def tell(send: Send, facts: Mapping[str, Any]) -> None:
+    """Answer with facts."""
+    body = msgspec.json.encode(facts)
+    start = {"type": "http.response.start", "status": 200}
+    await send({**start, "headers": [JSON, (b"content-length", b"%d" % len(body))]})
     await send({"type": "http.response.body", "body": body})
 
 

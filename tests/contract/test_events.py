@@ -13,6 +13,8 @@ import pytest
 
 from convmem.daemon import domains
 from convmem.domain import Event, Origin, Place
+from convmem.memory import queries
+from tests.support import remembered
 from tests.support.folded import empty_index
 
 EVENTS = Path(__file__).parent / "events"
@@ -27,7 +29,11 @@ GOLDEN = [
     if line
 ]
 # What tags there are; a renamed class must not rename them.
-TAGS = {"message_written", "message_updated", "message_deleted", "message_kept", "receipt_kept"}
+TAGS = {
+    *("message_written", "message_updated", "message_deleted", "message_kept", "receipt_kept", "fingerprint_kept"),
+    *("preference_saved", "preference_stated", "preference_forgotten", "preference_kept"),
+    *("lesson_saved", "lesson_forgotten", "lesson_kept", "section_written", "section_deleted", "section_kept"),
+}
 
 
 def test_tags_are_these_and_each_has_its_golden_lines():
@@ -85,3 +91,18 @@ def test_golden_lines_of_a_state_can_be_applied():
             messages.appliers[type(event)](connection, event, Place(number, 1, Origin("local", "")))
     assert connection.execute("SELECT count(*) FROM messages_message").fetchone() == (3,)
     assert connection.execute("SELECT count(*) FROM messages_receipt").fetchone() == (2,)
+
+
+def test_golden_lines_of_memory_can_be_applied():
+    (memory,) = (domain for domain in domains() if domain.name == "memory")
+    order = ("saved", "written", "stated", "forgotten", "deleted")
+    happened = [(order.index(end), tag) for tag in map(str, KINDS) if (end := tag.split("_")[1]) in order]
+    for tags, left in (
+        ([tag for _, tag in sorted(happened) if KINDS[tag] in memory.appliers], (1, 1, 0)),
+        (["preference_kept", "lesson_kept", "section_kept"], (2, 2, 2)),
+    ):
+        connection = remembered.empty_index()
+        for sequence, golden in enumerate((line for tag in tags for name, line in GOLDEN if name == tag), 1):
+            event = DECODER.decode(bytes.fromhex(golden["msgpack"]))
+            memory.appliers[type(event)](connection, event, Place(sequence, 1, Origin("local", "test")))
+        assert queries.totals(connection) == left

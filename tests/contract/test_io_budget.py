@@ -16,6 +16,7 @@ from convmem.domain import Origin
 from convmem.engine import Engine
 from convmem.files import RealFiles
 from convmem.limits import STATE_FRAME_BYTES
+from convmem.memory.inputs import WriteSection
 from convmem.store.compaction import ROUNDS_MAX
 from convmem.store.frame import HEADER_SIZE
 from convmem.store.store import Store
@@ -106,6 +107,48 @@ async def test_a_refusal_and_a_repeated_key_cost_nothing(store: Counted) -> None
     assert await store.cost("delete_message", message_id="7" * 26) == (0, 0, 0)
 
 
+PREFERENCE = {"category": "coding_pref", "key": "indent", "value": "four spaces"}
+LESSON = {"situation": "s" * 900, "mistake": "m" * 900, "correction": "c" * 900}
+
+
+async def test_a_preference_is_written_whole_once_and_then_only_what_a_statement_changes(store: Counted) -> None:
+    first = await store.cost("remember", **PREFERENCE | {"value": "x" * 2_000})
+    assert first[:2] == (1, 1)
+    assert 2_000 < first[2] < HEADER_SIZE + 2_000 + 250
+    again = await store.cost("remember", **PREFERENCE | {"value": "x" * 2_000})
+    assert again[:2] == (1, 1)
+    assert again[2] < HEADER_SIZE + 150
+    changed = await store.cost("remember", **PREFERENCE)
+    assert changed[2] < HEADER_SIZE + 200
+
+
+async def test_a_lesson_that_is_known_costs_nothing(store: Counted) -> None:
+    first = await store.cost("save_lesson", **LESSON)
+    assert first[:2] == (1, 1)
+    assert 2_700 < first[2] < HEADER_SIZE + 2_700 + 250
+    assert await store.cost("save_lesson", **LESSON) == (0, 0, 0)
+
+
+async def test_what_is_forgotten_costs_a_tombstone_and_what_is_not_there_nothing(store: Counted) -> None:
+    await store.call("remember", **PREFERENCE | {"value": "x" * 2_000})
+    await store.call("save_lesson", **LESSON)
+    for number in ("1", "2"):
+        writes, flushes, size = await store.cost("forget", target_id=number)
+        assert (writes, flushes) == (1, 1)
+        assert size < HEADER_SIZE + 120
+        assert await store.cost("forget", target_id=number) == (0, 0, 0)
+
+
+async def test_a_section_that_reads_the_same_costs_nothing(store: Counted) -> None:
+    access = store.engine.access(Origin("local", "test"))
+    for content, cost in (("x" * 4_000, (1, 1)), ("x" * 4_000, (0, 0)), ("y", (1, 1))):
+        before = store.engine.health()["io"]["log"]
+        await access.write(WriteSection(section="goals", content=content))
+        after = store.engine.health()["io"]["log"]
+        assert tuple(after[name] - before[name] for name in ("writes", "flushes")) == cost
+        assert after["bytes"] - before["bytes"] < HEADER_SIZE + len(content) + 200
+
+
 async def test_a_rebuild_with_nothing_to_do_costs_nothing(store: Counted) -> None:
     assert await store.cost("rebuild_index") == (0, 0, 0)
     await write(store, "x" * 10_000)
@@ -166,10 +209,16 @@ async def test_a_rebuild_under_writes_flushes_once_more_for_what_came_meanwhile(
         ("search_messages", {"query": "x"}),
         ("search_messages", {"query": "not there"}),
         ("get_system_health", {}),
+        ("recall", {"topic": "indent"}),
+        ("get_profile", {}),
+        ("search_history", {"query": "x"}),
+        ("memory_stats", {}),
+        ("get_recent_interactions", {}),
     ],
 )
 async def test_a_read_writes_nothing(store: Counted, tool: str, arguments: dict[str, Any]) -> None:
     await write(store)
+    await store.call("remember", **PREFERENCE)
     assert await store.cost(tool, **arguments) == (0, 0, 0)
 
 

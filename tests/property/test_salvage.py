@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from convmem import checking
 from convmem.clock import SystemClock
+from convmem.daemon import domains
 from convmem.files import RealFiles
-from convmem.messages import DOMAIN
 from convmem.store import salvage
 from tests.support.wrecks import DAMAGES, LATER, MOVES, SCRIPT, Wreck, content_of, expected
 
@@ -51,8 +51,8 @@ def test_any_damage_leaves_a_sound_store_of_true_messages(
         wreck.log.write_bytes(data[: int(len(data) * cut)] if cut < 0.5 else data)
         target = RealFiles(Path(directory) / "to")
         target.prepare()
-        found = salvage.salvage(RealFiles(wreck.directory), target, [DOMAIN], SystemClock(), lambda *_: None)
-        looked = checking.walk(target, [DOMAIN], SystemClock(), lambda *_: None)
+        found = salvage.salvage(RealFiles(wreck.directory), target, domains(), SystemClock(), lambda *_: None)
+        looked = checking.walk(target, domains(), SystemClock(), lambda *_: None)
         assert looked == {"violations": [], "leftovers": []}
         said = {(whole.ids[step.number], content_of(step)) for step in SCRIPT + LATER}
         messages = Wreck(target.root).messages()

@@ -79,12 +79,16 @@ def scanned(data: bytes) -> Scan:
 
 
 def taken(
-    data: bytes, connection: apsw.Connection | None = None, policy: Policy = "reject", through: int = 0
+    data: bytes,
+    connection: apsw.Connection | None = None,
+    policy: Policy = "reject",
+    through: int = 0,
+    last_number: int = 0,
 ) -> tuple[Plan, list[Kept]]:
     """What an import would do with a store, and every record of its next generation."""
     connection = connection or empty_index()
     intake = Intake(scanned(data), DOMAINS, policy, lambda done, total: None)
-    return intake.meet(connection), list(intake.records(connection, through, 0))
+    return intake.meet(connection), list(intake.records(connection, through, last_number))
 
 
 def folded_from(records: Sequence[Kept]) -> apsw.Connection:

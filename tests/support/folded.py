@@ -4,7 +4,8 @@ What the store promises is kept: a refusal undoes itself, ids and sequences rise
 before they are applied. `refold` applies the whole log to empty tables.
 """
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,15 +14,26 @@ import msgspec
 
 from convmem.clock import Identifiers
 from convmem.domain import Command, Event, Origin, Place, Stamp
-from convmem.errors import CallerError
+from convmem.errors import CallerError, Conflict
 from convmem.inputs import Input, checked
 from convmem.messages import DOMAIN, tools
-from convmem.messages.events import MessageDeleted, MessageKept, MessageUpdated, MessageWritten, ReceiptKept
+from convmem.messages.events import (
+    FingerprintKept,
+    MessageDeleted,
+    MessageKept,
+    MessageUpdated,
+    MessageWritten,
+    ReceiptKept,
+)
+from convmem.store.made import Maker
 from tests.support.manual_clock import ManualClock
 
 ORIGIN = Origin("local", "test")
 TOOLS = {tool.name: tool for tool in tools.TOOLS}
-DECODER = msgspec.msgpack.Decoder(MessageWritten | MessageUpdated | MessageDeleted | MessageKept | ReceiptKept)
+DECODER = msgspec.msgpack.Decoder(
+    MessageWritten | MessageUpdated | MessageDeleted | MessageKept | ReceiptKept | FingerprintKept
+)
+MAKER = Maker([DOMAIN])
 
 
 def empty_index() -> apsw.Connection:
@@ -47,6 +59,8 @@ class Folded:
     clock: ManualClock = field(default_factory=ManualClock)
     health_facts: Mapping[str, Any] = field(default_factory=lambda: {"status": "ok"})
     failure: Exception | None = None
+    redacts: bool = False
+    exports: dict[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.connection = empty_index()
@@ -71,6 +85,7 @@ class Folded:
         finally:
             self.connection.execute("RELEASE command")
         self.sequence += bool(events)
+        self.last_number = max(self.last_number, MAKER.of(events).last_number)
         return answer
 
     def _apply(self, event: Event, place: Place) -> None:
@@ -108,6 +123,24 @@ class Folded:
     async def search(self, query: Callable[..., Any], *arguments: Any) -> Any:
         """There are no tables of search here (indexed.py has them)."""
         return None
+
+    @property
+    def redacts_everything(self) -> bool:
+        return self.redacts
+
+    def now_ms(self) -> int:
+        return self.clock.now_ms()
+
+    async def save_export(
+        self, filename: str | None, pieces: Callable[[apsw.Connection], Iterator[bytes]]
+    ) -> Mapping[str, Any]:
+        """The file stays in memory."""
+        name = filename or f"memory-{len(self.exports)}.json"
+        if name in self.exports:
+            raise Conflict("there is an export of this name already", field="filename")
+        data = self.exports[name] = b"".join(pieces(self.connection))
+        digest = hashlib.sha256(data).hexdigest()
+        return {"filename": name, "size_bytes": len(data), "sha256": digest, "preview": data.decode()[:500]}
 
     async def rebuild(self) -> Mapping[str, Any]:
         return {"rebuilt": False}

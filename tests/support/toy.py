@@ -15,7 +15,7 @@ from convmem import catalog
 from convmem.domain import Answer, Domain, Origin, Tool
 from convmem.errors import Busy, Conflict, ConvmemError, StoreFailed
 from convmem.inputs import Input, Whole
-from convmem.transport.gate import CallAccess, Progress, Status, Verb
+from convmem.transport.gate import CallAccess, Progress, Status, Verb, for_anybody
 
 
 class Write(Input):
@@ -58,15 +58,33 @@ class Toy:
         self.given = 0
         self.progress: Progress | None = None
         self.verbs: Mapping[str, Verb] = {
-            "echo": Verb(self.echo),
-            "steps": Verb(self.count),
-            "flood": Verb(self.flood),
-            "wait": Verb(self.wait),
-            "refuse": Verb(self.refuse),
-            "refuse-late": Verb(self.refuse_late),
-            "break": Verb(self.break_down),
-            "path": Verb(self.echo, names_paths=True),
+            "echo": Verb(for_anybody(self.echo)),
+            "steps": Verb(for_anybody(self.count)),
+            "flood": Verb(for_anybody(self.flood)),
+            "wait": Verb(for_anybody(self.wait)),
+            "refuse": Verb(for_anybody(self.refuse)),
+            "refuse-late": Verb(for_anybody(self.refuse_late)),
+            "break": Verb(for_anybody(self.break_down)),
+            "path": Verb(for_anybody(self.echo), names_paths=True),
         }
+
+    async def capture(self, arguments: Mapping[str, Any], origin: Origin) -> Mapping[str, Any]:
+        """Note what came; refuses as it is told."""
+        if self.refusal is not None:
+            raise self.refusal
+        self.asked.append(arguments)
+        self.origins.append(origin)
+        return {"stored": len(arguments.get("events", [])), "replayed": 0, "dropped": []}
+
+    @property
+    def redacts_everything(self) -> bool:
+        return False
+
+    def now_ms(self) -> int:
+        return 0
+
+    async def save_export(self, filename: str | None, pieces: Any) -> Mapping[str, Any]:
+        raise AssertionError("a toy writes no files")
 
     async def echo(self, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
         self.asked.append(arguments)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from convmem.daemon import domains
 from convmem.domain import Origin
 from convmem.files import RealFiles
 from convmem.inputs import checked
-from convmem.messages import DOMAIN
 from convmem.messages.inputs import DeleteMessage, UpdateMessage, WriteMessage
 from convmem.store import generation, log, opening
 from convmem.store.compaction import Parts, Rewrite
@@ -64,7 +64,7 @@ class Wreck:
         """Open the store as a daemon does."""
         files = RealFiles(self.directory)
         files.prepare()
-        store, _ = opening.open_store(files, FileShelf(files), [DOMAIN], self.clock)
+        store, _ = opening.open_store(files, FileShelf(files), domains(), self.clock)
         store.catch_up(lambda done, total: None)
         return store
 
@@ -95,7 +95,7 @@ class Wreck:
         files, store, before = RealFiles(self.directory), self.open(), generation.STATE_FRAME_BYTES
         generation.STATE_FRAME_BYTES = SIZE_OF_A_STATE_FRAME
         try:
-            parts = Parts(files, FileShelf(files), [DOMAIN], self.clock)
+            parts = Parts(files, FileShelf(files), domains(), self.clock)
             rewrite = Rewrite(parts, store.log, lambda: store.log.end)
             rewrite.prepare()
             rewrite.finish(store)

@@ -27,36 +27,50 @@ MAY_IMPORT: dict[str, set[str]] = {
     "limits": set(),
     "clock": set(),
     "text": set(),
+    "redact": set(),
     "files": set(),
     "stopping": {"errors"},
     "strict_json": {"limits"},
     "inputs": {"errors", "limits", "strict_json"},
     "domain": {"errors", "limits", "inputs"},
     "store": {"errors", "limits", "domain", "clock", "files"},
-    "messages": {"errors", "limits", "text", "strict_json", "inputs", "domain"},
+    "record_lines": {"limits", "inputs", "domain"},
+    "messages": {"errors", "limits", "text", "redact", "strict_json", "inputs", "domain", "record_lines"},
+    "quoting": set(),
+    "profile_text": {"quoting"},
+    "memory": {
+        *("errors", "limits", "text", "redact", "inputs", "domain", "record_lines", "messages"),
+        *("quoting", "profile_text"),
+    },
     "transfer": {"errors", "limits", "domain", "files", "strict_json", "store"},
     "catalog": {"errors", "limits", "domain", "inputs", "strict_json"},
     "transport": {"errors", "limits", "domain", "catalog", "strict_json"},
     "addresses": set(),
-    "config": {"errors", "limits", "files", "addresses"},
+    "data_dir": {"limits"},
+    "config": {"errors", "limits", "files", "addresses", "data_dir"},
     "holding": {"errors", "limits", "files", "config"},
     "engine": {"errors", "limits", "clock", "files", "domain", "store", "transfer", "holding"},
     "daemon": {
         *("errors", "limits", "clock", "text", "files", "strict_json", "domain", "store", "messages", "catalog"),
+        *("memory", "inputs"),
         *("transfer", "transport", "config", "addresses", "holding", "engine", "stopping"),
     },
-    "cli": {"daemon", "config", "errors", "files", "stopping", "store"},
-    "__main__": {"cli"},
+    "cli": {"daemon", "hooks", "profile_text", "config", "errors", "files", "stopping", "store"},
+    "hooks": {"limits", "clock", "files", "strict_json", "redact", "data_dir"},
+    "__main__": {"cli", "hooks"},
 }
 # A part that stands in several files.
 SAME_PART = {
-    **dict.fromkeys(("access", "backups", "checking", "exchange", "health"), "engine"),
-    **dict.fromkeys(("indexer", "maintenance", "reading", "scrub"), "engine"),
-    **dict.fromkeys(("gateway", "offline", "restoring", "salvaging"), "daemon"),
+    **dict.fromkeys(("access", "backups", "checking", "exchange", "exports", "health"), "engine"),
+    **dict.fromkeys(("indexer", "maintenance", "reading", "scrub", "spools"), "engine"),
+    **dict.fromkeys(("distilling", "gateway", "offline", "profiles", "restoring", "salvaging"), "daemon"),
     "setting_values": "config",
+    "file_descriptors": "files",
 }
 # Of the store the command line knows what works on files alone, beside or without a daemon.
 CLI_MAY_IMPORT_OF_STORE = {"check", "salvage", "recovery"}
+# Of messages memory knows what they are and what has happened to them, and how they are found.
+MEMORY_MAY_IMPORT_OF_MESSAGES = {"model", "events", "queries", "search"}
 
 # The files that every domain has, and which of the others each may name.
 EVERY_DOMAIN: dict[str, set[str]] = {
@@ -74,11 +88,17 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "check": set(),
         "create": set(),
         "fields": {"model"},
-        "inputs": {"fields"},
+        "inputs": {"fields", "fingerprints"},
+        "queries": {"fingerprints"},
+        "decide": {"fingerprints"},
+        "projection": {"fingerprints"},
         "kept": {"model", "events", "queries"},
         "line_checks": {"model", "fields"},
         "lines": {"model", "events", "kept", "line_checks"},
         "replies": {"model"},
+        "fingerprints": set(),
+        "cleaning": {"model", "inputs"},
+        "capture": {"fields", "inputs", "cleaning"},
         "sessions": {"inputs", "queries", "replies"},
         "transfer": {"events", "inputs", "kept", "lines", "replies"},
         "views": {"model", "inputs", "queries", "replies"},
@@ -95,10 +115,36 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "scoring": {"terms"},
         "ranked": {"model", "inputs", "filters", "scoring", "terms", "search_tables"},
         "search": {
+            *("scoring", "stems"),
             *("model", "inputs", "queries", "replies", "matching", "terms", "exact", "scan", "ranked"),
             "search_tables",
         },
-        "tools": {"sessions", "transfer", "views"},
+        "tools": {"cleaning", "sessions", "transfer", "views"},
+    },
+    "memory": {
+        "cleaning": set(),
+        "facts": {"model"},
+        "fitting": set(),
+        "ranking": {"queries"},
+        "history": {"inputs", "cleaning", "fitting"},
+        "recall": {"inputs", "queries", "cleaning", "facts", "fitting", "history", "ranking"},
+        "profile": {"inputs", "queries", "cleaning", "facts", "fitting"},
+        "interactions": {"inputs", "fitting"},
+        "statistics": {"inputs", "queries"},
+        "exporting": {"inputs", "queries", "facts", "interactions"},
+        "tools": {"cleaning", "exporting", "history", "interactions", "profile", "recall", "statistics"},
+        "distill": {"model", "prune", "topics"},
+        "prune": set(),
+        "stop_words": set(),
+        "topics": {"stop_words", "words"},
+        "words": {"stop_words"},
+        "check": {"model", "queries"},
+        "create": set(),
+        "fields": set(),
+        "inputs": {"fields"},
+        "kept": {"model", "events", "queries"},
+        "line_checks": {"model", "fields"},
+        "lines": {"model", "events", "queries", "kept", "line_checks"},
     },
 }
 
@@ -140,6 +186,8 @@ def test_a_module_imports_only_what_stands_below_it(path: Path):
         assert whole_part(name[0]) in MAY_IMPORT[own], f"{named(path)} may not name convmem.{'.'.join(name)}"
         if (own, name[0]) == ("cli", "store"):
             assert name[1] in CLI_MAY_IMPORT_OF_STORE, f"{named(path)} may not name convmem.{'.'.join(name)}"
+        if (own, name[0]) == ("memory", "messages"):
+            assert name[1] in MEMORY_MAY_IMPORT_OF_MESSAGES, f"{named(path)} may not name convmem.{'.'.join(name)}"
 
 
 def test_the_import_table_names_the_parts_that_exist_and_no_other():

@@ -22,35 +22,12 @@ from convmem.store import backup, manifest
 from convmem.store.manifest import MANIFEST, PROVEN, Proof
 from tests.support.manual_clock import START_MS, ManualClock
 from tests.support.notebook import NOTEBOOK, Add, Strike, notes
+from tests.support.sleeping import Sleeper
 from tests.support.waiting import until
 
 ORIGIN = Origin("laptop", "http", "tester/1")
 HOUR_MS = 3_600_000
 EVERY_MS = 6 * HOUR_MS
-
-
-class Sleeper:
-    """A sleep that ends when the test says so; `asked` are the seconds of each."""
-
-    def __init__(self, clock: ManualClock) -> None:
-        self.asked: list[float] = []
-        self._clock = clock
-        self._wakes: list[asyncio.Event] = []
-
-    async def __call__(self, seconds: float) -> None:
-        self.asked.append(seconds)
-        self._wakes.append(asyncio.Event())
-        await self._wakes[-1].wait()
-
-    async def asleep(self, count: int) -> None:
-        """Wait until it has been asked to sleep so many times."""
-        await until(lambda: len(self.asked) >= count)
-
-    def pass_ms(self, elapsed_ms: int) -> None:
-        """Let time pass, and everybody look at the clock."""
-        self._clock.pass_ms(elapsed_ms)
-        for wake in self._wakes:
-            wake.set()
 
 
 @asynccontextmanager

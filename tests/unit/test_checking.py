@@ -12,10 +12,10 @@ import pytest
 
 from convmem import checking, maintenance
 from convmem.clock import SystemClock
+from convmem.daemon import domains
 from convmem.engine import Engine
 from convmem.errors import Stopping
 from convmem.files import RealFile, RealFiles
-from convmem.messages import DOMAIN
 from convmem.store import check as invariants
 from convmem.store import log
 from tests.support.wrecks import DAMAGES, SCRIPT, Step, Wreck
@@ -28,7 +28,7 @@ def silent(done: float, total: float, sentence: str) -> None:
 
 
 def walked(files: RealFiles, tell: Callable[[float, float, str], None] = silent, **more: Any) -> Any:
-    return checking.walk(files, [DOMAIN], SystemClock(), tell, **more)
+    return checking.walk(files, domains(), SystemClock(), tell, **more)
 
 
 @pytest.fixture
@@ -220,7 +220,7 @@ def test_a_check_ends_when_the_daemon_stops(wreck: Wreck):
 
 @asynccontextmanager
 async def running(directory: Path) -> AsyncIterator[Engine]:
-    engine = Engine(RealFiles(directory), lambda: [DOMAIN], SystemClock())
+    engine = Engine(RealFiles(directory), lambda: domains(), SystemClock())
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(engine.run())
         yield engine

@@ -311,3 +311,26 @@ def test_settings_load_in_an_empty_environment_from_the_root(home: dict[str, str
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip().endswith("convmem")
     assert Path(ran.stdout.strip()).is_absolute()
+
+
+def test_distill_keeps_thirty_days_and_does_not_run_by_itself_unless_told(here: Path):
+    settings = loaded(here)
+    assert (settings.retention_days, settings.distill) == (30, "off")
+    settings = loaded(here, CONVMEM_RETENTION_DAYS="7", CONVMEM_DISTILL="daily")
+    assert (settings.retention_days, settings.distill) == (7, "daily")
+
+
+def test_a_name_without_ours_before_it_counts_only_where_nothing_else_says_anything(here: Path):
+    settings = loaded(here, RETENTION_DAYS="14")
+    assert (settings.retention_days, settings.sources["retention_days"]) == (14, "environment RETENTION_DAYS")
+    assert loaded(here, RETENTION_DAYS="14", CONVMEM_RETENTION_DAYS="7").retention_days == 7
+    assert loaded(here, flags={"retention_days": "5"}, RETENTION_DAYS="14").retention_days == 5
+    with pytest.raises(SettingInvalid, match=r"CONVMEM_RETENTION_DAYS \(environment RETENTION_DAYS\): 'x'"):
+        loaded(here, RETENTION_DAYS="x")
+    (here / "convmem.env").write_text("CONVMEM_RETENTION_DAYS=9\n")
+    assert loaded(here, RETENTION_DAYS="14").retention_days == 9, "it may be meant for another program"
+
+
+def test_every_alias_is_the_name_of_a_setting_and_of_no_other_variable():
+    assert set(config.ALIASES.values()) <= set(config.BY_NAME)
+    assert set(config.ALIASES).isdisjoint(config.BY_VARIABLE)

@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field, ValidationError
 
 from convmem.errors import Invalid
-from convmem.inputs import FromJSON, Input, Whole, checked, exact
+from convmem.inputs import ULID, WITHOUT_NUL, FromJSON, Input, Whole, checked, exact, sized
 
 
 class Inner(Input):
@@ -86,3 +86,24 @@ def test_null_is_absent_for_a_caller_and_a_value_for_a_file() -> None:
         with pytest.raises(Invalid) as refused:
             look(Ask, {"other": None})
         assert refused.value.details == {"field": "other"}
+
+
+def test_a_ulid_has_its_own_alphabet():
+    assert ULID.fullmatch("7ZZZZZZZZZZZZZZZZZZZZZZZZZ")
+    assert not ULID.fullmatch("01HF7YAT00000000000000000U")
+    assert not ULID.fullmatch("8" + "Z" * 25)
+
+
+class Named(Input):
+    """An input with a name."""
+
+    name: Annotated[str, WITHOUT_NUL, sized(1, 4)]
+
+
+@pytest.mark.parametrize(("name", "is_taken"), [("é", True), ("éé", True), ("ééa", False), ("", False), ("a\0", False)])
+def test_a_name_has_its_bytes_and_no_u0000(name: str, is_taken: bool):
+    if is_taken:
+        assert exact(Named, {"name": name}).name == name
+    else:
+        with pytest.raises(Invalid, match="name must"):
+            exact(Named, {"name": name})

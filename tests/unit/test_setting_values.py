@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from convmem import setting_values as reading
-from convmem.limits import TOKEN_BYTES_MAX
+from convmem.limits import RETENTION_DAYS_MAX, TOKEN_BYTES_MAX
 from convmem.setting_values import UNITS_S, Found
 
 
@@ -103,3 +103,16 @@ def test_a_token_file_that_is_not_there_or_cannot_be_read_is_named(tmp_path: Pat
         reading.token_file(found("nowhere", tmp_path))
     with pytest.raises(ValueError, match="cannot be read"):
         reading.token_file(found(".", tmp_path))
+
+
+@pytest.mark.parametrize("text", ["1", "30", str(RETENTION_DAYS_MAX)])
+def test_days_are_a_whole_number(text: str):
+    assert reading.days(text) == int(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "-1", "+1", "1.0", "030", "30d", " 30", "٣", str(RETENTION_DAYS_MAX + 1), "9" * 12]
+)
+def test_days_that_could_mean_anything_else_are_refused(text: str):
+    with pytest.raises(ValueError, match=f"no number of days from 1 to {RETENTION_DAYS_MAX}"):
+        reading.days(text)

@@ -26,6 +26,18 @@ def test_another_machine_is_asked_by_url(written: Written, tmp_path: Path, capsy
     assert not (tmp_path / "none").exists()
 
 
+def test_the_environment_names_another_machine_unless_a_flag_says_otherwise(
+    written: Written, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    environment = {"CONVMEM_URL": written.daemon.url.removesuffix("/mcp"), "CONVMEM_DATA_DIR": str(tmp_path / "none")}
+    assert run(["search", "tomatoes"], environment, tmp_path) == 0
+    assert written.message_ids[0] in capsys.readouterr().out
+    assert run(["search", "tomatoes", "--data-dir", str(tmp_path / "none")], environment, tmp_path) == 1
+    assert run(["search", "tomatoes", "--url", "http://127.0.0.1:1"], environment, tmp_path) == 1
+    assert run(["check", "--json"], environment, tmp_path) == 0
+    assert '"violations":[]' in capsys.readouterr().out.replace(" ", "")
+
+
 def test_a_store_that_nobody_holds_is_opened_here(written: Written, tmp_path: Path):
     """Also when a killed daemon has left its socket behind."""
     data_dir = tmp_path / "data"

@@ -3,8 +3,10 @@
 import pytest
 
 from convmem.messages.check import INVARIANTS, VIOLATIONS_MAX, check
+from convmem.messages.inputs import CaptureEvent
 from tests.support.folded import Folded
 
+SEEN = {"session_id": "s", "event_id": "e", "kind": "prompt", "content": "seen by a hook"}
 KEYED = {"session_id": "s", "role": "user", "content": "x", "idempotency_key": "k"}
 
 
@@ -14,6 +16,7 @@ async def sound() -> Folded:
     links = {"relations": [{"type": "after", "message_id": first["message_id"]}], "tags": ["t"]}
     second = await folded.say("y", **links, source_message_ids=[first["message_id"]])
     await folded.call("update_message", message_id=second, content="z", metadata={"importance": 1})
+    folded.commit(CaptureEvent(**SEEN))
     folded.prove()
     return folded
 
@@ -31,6 +34,12 @@ DAMAGE = [
     ("DELETE FROM messages_tag", "message 2 has tags that cannot be found"),
     ("UPDATE messages_group SET count = count + 1", "the counts or times of 2 groups"),
     ("DELETE FROM messages_group", "the counts or times of 1 groups"),
+    ("UPDATE messages_message SET number = 7 WHERE sequence = 1", "message 1 was captured and has no number"),
+    ("UPDATE messages_message SET number = NULL", "message 4 was captured and has no number"),
+    ("UPDATE messages_message SET capture = NULL", "message 4 was captured and has no number"),
+    ("DELETE FROM messages_captured_session", "the session of the fingerprint of entry 4"),
+    ("UPDATE messages_captured_session SET last_at = 1", "the session of the fingerprint of entry 4"),
+    ("DELETE FROM messages_fingerprint", "session "),
     ("UPDATE messages_receipt SET message_id = 't'", "the receipt of message 1"),
 ]
 

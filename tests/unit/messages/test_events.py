@@ -41,7 +41,7 @@ def test_an_update_can_change_all_metadata_and_the_content_and_nothing_else():
 
 
 def test_written_metadata_has_the_names_of_metadata():
-    own = {"message_id", "session_id", "role", "content", "receipt"}
+    own = {"message_id", "session_id", "role", "content", "receipt", "timestamp", "capture", "number"}
     assert set(MessageWritten.__struct_fields__) - own == set(METADATA_FIELDS)
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from convmem import strict_json
 from convmem.errors import CallerError
-from convmem.messages.line_checks import MessageRead, MetadataRead, check, check_quickly, escaped
+from convmem.messages.line_checks import MessageRead, MetadataRead, check, check_quickly
 from convmem.messages.model import METADATA_FIELDS, Message
+from convmem.record_lines import escaped
 from tests.support.filed import ULIDS, message
 from tests.support.texts import texts
 
@@ -115,19 +116,7 @@ def test_the_quick_look_accepts_nothing_that_the_close_one_refuses(changes: list
     assert quick is None or quick == closely(line)
 
 
-@given(texts)
-def test_escaped_json_is_one_line_for_every_reader_and_says_the_same(text: str):
-    encoded = escaped(msgspec.json.encode({"text": text}))
-    assert json.loads(encoded) == {"text": text}
-    assert len(encoded.decode().splitlines()) == 1
-    assert not any(
-        character.isspace() and character != " "
-        for character in encoded.decode()
-        if character != "\u3000" and character != "\u00a0" and not "\u2000" <= character <= "\u200a"
-    )
-
-
 def test_a_line_is_checked_in_every_field_that_a_message_has():
     assert set(MetadataRead.model_fields) == set(METADATA_FIELDS)
-    not_exported = {"sequence", "changed_sequence", "content_bytes"}
+    not_exported = {"sequence", "changed_sequence", "content_bytes", "number"}
     assert set(MessageRead.model_fields) == {*Message.__struct_fields__, "type"} - not_exported

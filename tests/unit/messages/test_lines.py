@@ -8,7 +8,7 @@ from convmem.errors import Conflict
 from convmem.limits import REVISION_MAX
 from convmem.messages import lines
 from convmem.messages.events import MessageKept
-from convmem.messages.line_checks import check_quickly
+from convmem.messages.line_checks import check, check_quickly
 from convmem.messages.model import Relation
 from tests.support.filed import ULIDS, message
 
@@ -56,6 +56,14 @@ def test_a_line_of_others_is_read_by_the_same_rules_as_an_argument():
     assert isinstance(event, MessageKept)
     assert (event.message_id, event.tags) == (ULIDS[0], ("a", "b"))
     assert (event.relations[0].message_id, event.source_message_ids) == (ULIDS[1], (ULIDS[2],))
+
+
+def test_null_is_absent_wherever_a_field_may_be_absent():
+    nulls = dict.fromkeys(("tool_call_id", "summary", "project"))
+    origin = {"device": "laptop", "transport": "http"}
+    theirs = message(0, metadata=nulls, origin=origin | {"client": None}, capture=None)
+    check(theirs)
+    assert lines.decode(msgspec.json.encode(theirs)) == lines.decode(msgspec.json.encode(message(0, origin=origin)))
 
 
 def test_the_record_that_replaces_another_keeps_its_place_alone():

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from convmem.domain import Origin
-from convmem.messages.model import KINDS, ULID, Message, Metadata, Relation, origin_facts, packed, split_tags, unpacked
+from convmem.messages.model import KINDS, Message, Metadata, Relation, origin_facts, packed, split_tags, unpacked
 
 MESSAGE = Message(
     message_id="01HF7YAT000000000000000007",
@@ -64,11 +64,6 @@ def test_tags_come_back_from_the_one_text_they_are_kept_as(tags: tuple[str, ...]
 
 def test_kinds_are_the_six_of_the_interface():
     assert KINDS == ("conversation", "episode", "semantic", "procedure", "preference", "summary")
-
-
-def test_a_ulid_has_its_own_alphabet():
-    assert ULID.fullmatch("7ZZZZZZZZZZZZZZZZZZZZZZZZZ")
-    assert not ULID.fullmatch("01HF7YAT00000000000000000U")
 
 
 def test_an_id_packed_and_unpacked_is_the_same_and_keeps_its_order():

@@ -7,7 +7,14 @@ import pytest
 
 from convmem.domain import Origin, Place
 from convmem.messages import projection
-from convmem.messages.events import MessageDeleted, MessageKept, MessageUpdated, MessageWritten, ReceiptKept
+from convmem.messages.events import (
+    FingerprintKept,
+    MessageDeleted,
+    MessageKept,
+    MessageUpdated,
+    MessageWritten,
+    ReceiptKept,
+)
 from tests.support.folded import DECODER, Folded
 
 GROUPS = "SELECT session_id, project, memory_kind, count, first_at, last_at FROM messages_group ORDER BY 1, 2, 3"
@@ -105,7 +112,14 @@ def test_an_update_of_what_is_not_there_is_a_fault_of_ours():
 
 
 def test_every_event_has_its_applier():
-    assert set(projection.APPLIERS) == {MessageWritten, MessageUpdated, MessageDeleted, MessageKept, ReceiptKept}
+    assert set(projection.APPLIERS) == {
+        MessageWritten,
+        MessageUpdated,
+        MessageDeleted,
+        MessageKept,
+        ReceiptKept,
+        FingerprintKept,
+    }
     assert DECODER is not None
 
 

@@ -9,9 +9,10 @@ import apsw
 import msgspec
 import pytest
 
+from convmem import memory, messages
+from convmem.daemon import domains
 from convmem.domain import Kept
 from convmem.files import RealFile, RealFiles
-from convmem.messages import DOMAIN
 from convmem.store import index_copy
 from convmem.store.index_copy import COPY
 from tests.support.wrecks import SCRIPT, Step, Wreck
@@ -46,7 +47,7 @@ class Watched(RealFiles):
 
 def test_a_copy_says_how_far_the_index_has_come(wreck: Wreck, target: RealFiles):
     before = wreck.image()
-    copied = index_copy.whole_copy(RealFiles(wreck.directory), target, 1, [DOMAIN])
+    copied = index_copy.whole_copy(RealFiles(wreck.directory), target, 1, domains())
     assert copied is not None
     connection, state = copied
     assert state.end.next_sequence == len(SCRIPT) + 1
@@ -58,7 +59,7 @@ def test_a_copy_says_how_far_the_index_has_come(wreck: Wreck, target: RealFiles)
 
 
 def test_there_is_no_copy_of_what_is_not_there(wreck: Wreck, target: RealFiles):
-    assert index_copy.whole_copy(RealFiles(wreck.directory), target, 2, [DOMAIN]) is None
+    assert index_copy.whole_copy(RealFiles(wreck.directory), target, 2, domains()) is None
 
 
 def test_a_copy_that_changed_while_it_was_made_is_made_again(wreck: Wreck, target: RealFiles):
@@ -71,7 +72,7 @@ def test_a_copy_that_changed_while_it_was_made_is_made_again(wreck: Wreck, targe
             stores.append(wreck.play(SCRIPT[:1], closes=False))
 
     source.happens = write
-    copied = index_copy.whole_copy(source, target, 1, [DOMAIN])
+    copied = index_copy.whole_copy(source, target, 1, domains())
     assert copied is not None
     connection, state = copied
     assert state == stores[0]._index.state, "the copy is of a moment behind the change"
@@ -89,7 +90,7 @@ def test_a_wal_that_went_away_meanwhile_is_no_part_of_the_copy(wreck: Wreck, tar
             wreck.play([Step("write", 30), Step("write", 31)])
 
     source.happens = close
-    copied = index_copy.whole_copy(source, target, 1, [DOMAIN])
+    copied = index_copy.whole_copy(source, target, 1, domains())
     assert copied is not None
     connection, state = copied
     connection.close()
@@ -107,13 +108,13 @@ def test_an_index_that_never_stands_still_is_not_copied(wreck: Wreck, target: Re
         path.write_bytes(b"x" * count)
 
     source.happens = grow
-    assert index_copy.whole_copy(source, target, 1, [DOMAIN]) is None
+    assert index_copy.whole_copy(source, target, 1, domains()) is None
 
 
 def test_an_index_that_is_removed_meanwhile_is_not_copied(wreck: Wreck, target: RealFiles):
     source = Watched(wreck.directory)
     source.happens = lambda name: (wreck.directory / name).unlink()
-    assert index_copy.whole_copy(source, target, 1, [DOMAIN]) is None
+    assert index_copy.whole_copy(source, target, 1, domains()) is None
 
 
 def test_an_index_on_bad_places_of_the_disk_is_not_copied(wreck: Wreck, target: RealFiles):
@@ -122,7 +123,7 @@ def test_an_index_on_bad_places_of_the_disk_is_not_copied(wreck: Wreck, target: 
 
     source = Watched(wreck.directory)
     source.happens = fail
-    assert index_copy.whole_copy(source, target, 1, [DOMAIN]) is None
+    assert index_copy.whole_copy(source, target, 1, domains()) is None
 
 
 def test_an_index_that_may_not_be_read_is_said_to_be_so(wreck: Wreck, target: RealFiles):
@@ -132,13 +133,13 @@ def test_an_index_that_may_not_be_read_is_said_to_be_so(wreck: Wreck, target: Re
     source = Watched(wreck.directory)
     source.happens = fail
     with pytest.raises(PermissionError):
-        index_copy.whole_copy(source, target, 1, [DOMAIN])
+        index_copy.whole_copy(source, target, 1, domains())
 
 
 def test_an_older_copy_is_no_part_of_a_new_one(wreck: Wreck, target: RealFiles):
     target.path(COPY).write_bytes(b"old")
     target.path(f"{COPY}-wal").write_bytes(b"old")
-    copied = index_copy.whole_copy(RealFiles(wreck.directory), target, 1, [DOMAIN])
+    copied = index_copy.whole_copy(RealFiles(wreck.directory), target, 1, domains())
     assert copied is not None
     copied[0].close()
     assert not target.exists(f"{COPY}-wal")
@@ -150,18 +151,18 @@ def test_an_index_with_a_text_that_is_no_utf_8_is_not_whole(wreck: Wreck, target
     size = "content_bytes = 1" if column == "content" else "content_bytes = content_bytes"
     connection.execute(f"UPDATE messages_message SET {column} = CAST(x'ff' AS TEXT), {size}")
     connection.close()
-    assert index_copy.whole_copy(RealFiles(wreck.directory), target, 1, [DOMAIN]) is None
+    assert index_copy.whole_copy(RealFiles(wreck.directory), target, 1, domains()) is None
 
 
 def test_an_index_whose_records_no_log_could_hold_is_not_whole(wreck: Wreck, target: RealFiles):
     """SQLite and the domain find nothing wrong with it."""
 
     def strange(connection: apsw.Connection) -> Iterator[Kept]:
-        for kept in DOMAIN.live(connection):
+        for kept in messages.DOMAIN.live(connection):
             yield kept._replace(event=msgspec.structs.replace(kept.event, role="stranger"))
 
     files = RealFiles(wreck.directory)
-    assert index_copy.whole_copy(files, target, 1, [replace(DOMAIN, live=strange)]) is None
-    copied = index_copy.whole_copy(files, target, 1, [DOMAIN])
+    assert index_copy.whole_copy(files, target, 1, [replace(messages.DOMAIN, live=strange), memory.DOMAIN]) is None
+    copied = index_copy.whole_copy(files, target, 1, domains())
     assert copied is not None
     copied[0].close()

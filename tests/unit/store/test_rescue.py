@@ -10,9 +10,9 @@ import pytest
 
 from convmem import checking
 from convmem.clock import SystemClock
+from convmem.daemon import domains
 from convmem.files import RealFiles
 from convmem.inputs import Input, checked
-from convmem.messages import DOMAIN
 from convmem.messages.inputs import DeleteMessage, UpdateMessage, WriteMessage
 from convmem.store import log, salvage, sqlite
 from convmem.store.rescue import Salvaged
@@ -30,8 +30,8 @@ def silent(done: float, total: float, sentence: str) -> None:
 def saved(wreck: Wreck, target: Path) -> Salvaged:
     files = RealFiles(target)
     files.prepare()
-    found = salvage.salvage(RealFiles(wreck.directory), files, [DOMAIN], SystemClock(), silent)
-    assert checking.walk(files, [DOMAIN], SystemClock(), silent) == {"violations": [], "leftovers": []}
+    found = salvage.salvage(RealFiles(wreck.directory), files, domains(), SystemClock(), silent)
+    assert checking.walk(files, domains(), SystemClock(), silent) == {"violations": [], "leftovers": []}
     return found
 
 

@@ -12,10 +12,10 @@ import pytest
 
 from convmem import checking
 from convmem.clock import SystemClock
+from convmem.daemon import domains
 from convmem.domain import Domain, Kept, Place
 from convmem.errors import LogTooNew
 from convmem.files import RealFile, RealFiles
-from convmem.messages import DOMAIN
 from convmem.store import log, salvage, sqlite
 from convmem.store.codec import Codec, Through
 from convmem.store.frame import encode
@@ -38,7 +38,7 @@ def saved(wreck: Wreck, target: Path) -> Salvaged:
     before = wreck.image()
     found = salvaged(RealFiles(wreck.directory), target)
     assert wreck.image() == before
-    assert checking.walk(RealFiles(target), [DOMAIN], SystemClock(), silent) == {"violations": [], "leftovers": []}
+    assert checking.walk(RealFiles(target), domains(), SystemClock(), silent) == {"violations": [], "leftovers": []}
     assert sorted(Wreck(target).image()) == [log.NAME, index_name((found.generation or 0) + 1)]
     return found
 
@@ -46,7 +46,7 @@ def saved(wreck: Wreck, target: Path) -> Salvaged:
 def salvaged(source: RealFiles, target: Path) -> Salvaged:
     files = RealFiles(target)
     files.prepare()
-    return salvage.salvage(source, files, [DOMAIN], SystemClock(), silent)
+    return salvage.salvage(source, files, domains(), SystemClock(), silent)
 
 
 @pytest.fixture(scope="module")
@@ -335,7 +335,7 @@ def test_a_saved_store_goes_on(whole: Wreck, tmp_path: Path):
     again.play([Step("write", 20), Step("update", 20)])
     assert again.ids[20] > max(whole.ids.values())
     assert len(again.messages()) == len(before) + 1
-    assert checking.walk(RealFiles(tmp_path / "to"), [DOMAIN], SystemClock(), silent)["violations"] == []
+    assert checking.walk(RealFiles(tmp_path / "to"), domains(), SystemClock(), silent)["violations"] == []
 
 
 def notebook(directory: Path, domain: Domain) -> tuple[Codec, Log]:
@@ -435,5 +435,5 @@ def test_where_the_disk_is_full_no_store_is_left(whole: Wreck, tmp_path: Path):
     target = FullDisk(tmp_path / "to")
     target.prepare()
     with pytest.raises(OSError, match="No space left"):
-        salvage.salvage(RealFiles(whole.directory), target, [DOMAIN], SystemClock(), silent)
+        salvage.salvage(RealFiles(whole.directory), target, domains(), SystemClock(), silent)
     assert list((tmp_path / "to").iterdir()) == []

@@ -7,6 +7,8 @@ import pytest
 from convmem.errors import CallerError, Conflict, NotFound
 from convmem.limits import REVISION_MAX
 from convmem.messages import DOMAIN
+from convmem.messages.events import MessageKept
+from convmem.messages.inputs import CaptureEvent
 from convmem.transfer.intake import Plan
 from tests.support.filed import ULIDS, exported, folded_from, message, records_of, taken, written
 from tests.support.folded import Folded
@@ -122,3 +124,64 @@ async def test_receipts_stay_with_their_store(store: Folded):
     assert plan.new == 1
     kept = [kept.event for kept in records if type(kept.event).__name__ == "ReceiptKept"]
     assert [event.message_id for event in kept] == [answer["message_id"]]
+
+
+SEEN = {"kind": "prompt", "event_id": "e", "directory": "/srv"}
+
+
+async def captured() -> Folded:
+    """A store of three captured messages, the second of them deleted."""
+    folded = Folded()
+    for number in range(3):
+        facts = {"event_id": f"own {number}", "kind": "prompt", "session_id": "s", "content": f"own {number}"}
+        folded.commit(CaptureEvent(**facts, at=5, directory="/srv"))
+    found = records_of(exported(folded.connection))
+    await folded.call("delete_message", message_id=found[1]["message_id"])
+    return folded
+
+
+async def test_what_hooks_captured_goes_out_and_in_with_its_facts_and_without_its_number():
+    folded = await captured()
+    data = exported(folded.connection)
+    first = records_of(data)[0]
+    assert first["capture"] == {"kind": "prompt", "event_id": "own 0", "directory": "/srv"}
+    assert (first["timestamp"], first["metadata"]["memory_tier"], "number" in first) == (5, "short", False)
+    plan, again = imported(data, Folded())
+    assert (plan.new, again) == (2, data)
+    assert imported(data, folded)[0] == Plan(new=0, unchanged=2, overwritten=0)
+
+
+async def test_captured_records_of_a_file_get_numbers_above_all_that_were_given():
+    folded = await captured()
+    file = written([message(0, capture=SEEN), message(1), message(2, capture=SEEN)])
+    _, records = taken(file, folded.connection, through=folded.sequence, last_number=folded.last_number)
+    numbers = [kept.event.number for kept in records if isinstance(kept.event, MessageKept)]
+    assert numbers == [1, 3, 4, None, 5]
+    assert DOMAIN.check(folded_from(records)) == []
+
+
+async def test_a_record_that_takes_a_captured_ones_place_has_its_number_if_it_is_captured_itself():
+    folded = await captured()
+    own = records_of(exported(folded.connection))
+    plain = {name: value for name, value in own[1].items() if name != "capture"}
+    file = written([own[0] | {"content": "theirs"}, plain])
+    _, records = taken(file, folded.connection, "overwrite", through=folded.sequence, last_number=3)
+    assert [kept.event.number for kept in records if isinstance(kept.event, MessageKept)] == [1, None]
+    _, records = taken(written(own[1:]), folded_from(records), "overwrite", through=folded.sequence, last_number=3)
+    assert [kept.event.number for kept in records if isinstance(kept.event, MessageKept)] == [1, 4]
+
+
+@pytest.mark.parametrize(
+    ("capture", "field"),
+    [
+        ({"kind": "thought", "event_id": "e"}, "capture.kind"),
+        ({"kind": "error", "event_id": "e"}, "capture.kind"),
+        ({"kind": "prompt"}, "capture.event_id"),
+        ({"kind": "prompt", "event_id": "e", "number": 5}, "capture.number"),
+        ([], "capture"),
+    ],
+)
+def test_capture_facts_that_are_none_refuse_the_file(capture: Any, field: str):
+    with pytest.raises(CallerError) as refused:
+        taken(written([message(0, capture=capture)]))
+    assert refused.value.details["field"] == field

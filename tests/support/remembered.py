@@ -1,0 +1,207 @@
+"""The domains of messages and memory without a store: what folded.py does for the one, for both with one counter."""
+
+from typing import Any
+
+import apsw
+import msgspec
+
+from convmem import memory, messages
+from convmem.domain import Command, Domain, Event, Kept, Place, Stamp, Waste
+from convmem.errors import CallerError
+from convmem.inputs import checked
+from convmem.memory.inputs import DeleteSection, Forget, Remember, SaveLesson, WriteSection
+from convmem.messages.inputs import CaptureEvent, DeleteMessage, WriteMessage
+from convmem.store.compaction import live
+from convmem.store.made import Maker
+from convmem.transfer.export import export
+from convmem.transfer.intake import Intake, Plan, Policy
+from convmem.transfer.scan import scan
+from tests.support.filed import file
+from tests.support.folded import Folded, tables
+from tests.support.manual_clock import START_MS
+
+DOMAINS = [messages.DOMAIN, memory.DOMAIN]
+DECIDERS = {kind: decide for domain in DOMAINS for kind, decide in domain.deciders.items()}
+APPLIERS = {kind: apply for domain in DOMAINS for kind, apply in domain.appliers.items()}
+MAKER = Maker(DOMAINS)
+TAGS = {str(kind.__struct_config__.tag): kind for kind in APPLIERS}
+
+# Both as one, for what takes a single domain.
+BOTH = Domain(
+    name="both",
+    create="".join(domain.create for domain in DOMAINS),
+    deciders=DECIDERS,
+    appliers=APPLIERS,
+    made_ids={kind: made for domain in DOMAINS for kind, made in domain.made_ids.items()},
+    made_numbers={kind: made for domain in DOMAINS for kind, made in domain.made_numbers.items()},
+    live=lambda connection: live(connection, DOMAINS),
+    records=lambda connection: sum(domain.records(connection) for domain in DOMAINS),
+    record_types=tuple(kind for domain in DOMAINS for kind in domain.record_types),
+    waste=lambda connection: Waste(*map(sum, zip(*(domain.waste(connection) for domain in DOMAINS), strict=True))),
+    check=lambda connection: violations(connection),
+)
+
+PREFERENCE = {"category": "coding_pref", "key": "indent", "value": "four spaces"}
+LESSON = {"situation": "before a release", "mistake": "tests were skipped", "correction": "run them"}
+
+
+def empty_index() -> apsw.Connection:
+    """The tables of both with nothing in them."""
+    connection = apsw.Connection(":memory:")
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+    for domain in DOMAINS:
+        connection.execute(domain.create)
+    return connection
+
+
+def decoded(encoded: bytes) -> Event:
+    """An event back from its bytes."""
+    found: Event = msgspec.msgpack.decode(encoded, type=TAGS[msgspec.msgpack.decode(encoded)["type"]])
+    return found
+
+
+class Remembered(Folded):
+    """An Access over one connection in memory, with the commands of memory."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.connection = empty_index()
+
+    def commit(self, command: Command) -> Any:
+        """Decide and apply one command."""
+        place = Place(self.sequence + 1, self.clock.now_ms(), self.origin)
+        stamp = Stamp(place, self.identifiers.next(place.at_ms), self.last_number + 1)
+        self.connection.execute("SAVEPOINT command")
+        try:
+            answer, events = DECIDERS[type(command)](self.connection, command, stamp)
+            for event in events:
+                self._apply(event, place)
+        except CallerError:
+            self.connection.execute("ROLLBACK TO command")
+            raise
+        finally:
+            self.connection.execute("RELEASE command")
+        self.sequence += bool(events)
+        self.last_number = max(self.last_number, MAKER.of(events).last_number)
+        return answer
+
+    def _apply(self, event: Event, place: Place) -> None:
+        encoded = msgspec.msgpack.encode(event)
+        self.log.append((place, encoded))
+        APPLIERS[type(event)](self.connection, decoded(encoded), place)
+
+    def refold(self) -> apsw.Connection:
+        """A fresh index of the same log."""
+        connection = empty_index()
+        for place, encoded in self.log:
+            event = decoded(encoded)
+            APPLIERS[type(event)](connection, event, place)
+        return connection
+
+    def prove(self) -> None:
+        """Nothing is violated, and the index is exactly what its log says."""
+        assert violations(self.connection) == []
+        assert tables(self.connection) == tables(self.refold())
+
+    def live(self) -> list[Kept]:
+        """Every live record of both."""
+        return list(live(self.connection, DOMAINS))
+
+    def remember(self, **more: Any) -> dict[str, Any]:
+        """State a preference; the answer."""
+        return self._commit(Remember, PREFERENCE | more)
+
+    def save_lesson(self, **more: Any) -> dict[str, Any]:
+        """Save a lesson; the answer."""
+        return self._commit(SaveLesson, LESSON | more)
+
+    def forget(self, target_id: Any, **more: Any) -> dict[str, Any]:
+        """Forget what bears this number or id; the answer."""
+        return self._commit(Forget, {"target_id": target_id} | more)
+
+    def write_section(self, section: str, content: str) -> dict[str, Any]:
+        """Write a section of the profile; the answer."""
+        return self._commit(WriteSection, {"section": section, "content": content})
+
+    def delete_section(self, section: str) -> dict[str, Any]:
+        """Delete a section of the profile; the answer."""
+        return self._commit(DeleteSection, {"section": section})
+
+    def write_message(self, content: str, **more: Any) -> dict[str, Any]:
+        """Write an ordinary message; the answer."""
+        return self._commit(WriteMessage, {"session_id": "s", "role": "user", "content": content} | more)
+
+    def delete_message(self, message_id: str) -> dict[str, Any]:
+        """Delete a message; the answer."""
+        return self._commit(DeleteMessage, {"message_id": message_id})
+
+    def capture(self, content: str, **more: Any) -> dict[str, Any]:
+        """Store what a hook saw; the answer, with id and number."""
+        seen = {"event_id": f"e{self.sequence}", "kind": "prompt", "session_id": "hook", "content": content}
+        return self._commit(CaptureEvent, seen | more)
+
+    def _commit(self, kind: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = self.commit(checked(kind, arguments))
+        return answer
+
+
+def violations(connection: apsw.Connection) -> list[str]:
+    """What is wrong with the tables of both."""
+    return [violation for domain in DOMAINS for violation in domain.check(connection)]
+
+
+def exported(connection: apsw.Connection, at_ms: int = START_MS) -> bytes:
+    """The whole export of an index of both."""
+    return b"".join(export(connection, DOMAINS, at_ms))
+
+
+def taken(
+    data: bytes, connection: apsw.Connection | None = None, policy: Policy = "reject", through: int = 0, last: int = 0
+) -> tuple[Plan, list[Kept]]:
+    """What an import would do with a store of both, and every record of its next generation."""
+    connection = connection or empty_index()
+    scanned = scan(file(data), DOMAINS, apsw.Connection(":memory:"), lambda done, total: None)
+    intake = Intake(scanned, DOMAINS, policy, lambda done, total: None)
+    return intake.meet(connection), list(intake.records(connection, through, last))
+
+
+def folded_from(records: list[Kept]) -> apsw.Connection:
+    """A fresh index of a state, events read back from their bytes."""
+    connection = empty_index()
+    for kept in records:
+        event = decoded(msgspec.msgpack.encode(kept.event))
+        APPLIERS[type(event)](connection, event, Place(kept.sequence, kept.at_ms, kept.origin))
+    return connection
+
+
+ORIGIN_FACTS = {"device": "laptop", "transport": "http", "client": "tester/1"}
+
+
+def preference_record(**more: Any) -> dict[str, Any]:
+    """A record of a preference, every field as an export writes it."""
+    plain = {
+        "type": "preference",
+        "id": "01BX5ZZKBK000000000000000A",
+        **PREFERENCE,
+        "confidence": 0.6,
+        "source": "corrected",
+        "previous_value": "tabs",
+        "project": "p",
+        "created_at": START_MS,
+        "updated_at": START_MS + 5,
+        "origin": ORIGIN_FACTS,
+    }
+    return plain | more
+
+
+def lesson_record(**more: Any) -> dict[str, Any]:
+    """A record of a lesson, likewise."""
+    plain = {"type": "lesson", "id": "01BX5ZZKBK000000000000000A", **LESSON, "project": "p", "created_at": START_MS}
+    return plain | {"origin": ORIGIN_FACTS} | more
+
+
+def section_record(**more: Any) -> dict[str, Any]:
+    """A record of a section of the profile, likewise."""
+    times = {"created_at": START_MS, "updated_at": START_MS + 5}
+    return {"type": "profile", "section": "goals", "content": "ship it", **times, "origin": ORIGIN_FACTS} | more
