@@ -31,7 +31,18 @@ def default(environment: Mapping[str, str]) -> str | None:
 
 
 def _home(environment: Mapping[str, str]) -> str:
-    return environment.get("HOME") or os.path.expanduser("~")
+    return environment.get("HOME") or known_home()
+
+
+def known_home() -> str:
+    """The home that the system knows of this user, whatever the variables say; empty if it knows none."""
+    # Imported here: nearly everybody has the variable.
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return ""
 
 
 def socket_path(directory: str, environment: Mapping[str, str]) -> str | None:

@@ -79,10 +79,23 @@ class Reference(NamedTuple):
 
 
 class Named(NamedTuple):
-    """Which record a line of a file is, and which others must be there."""
+    """Which record a line of a file is, and which others must be there.
+
+    `ids` are those that it bears beside its identity, each as the identity of a message of that id: no id is borne by
+    two records. `is_limited` says that a store holds only so many like it (RecordType.refuse_more).
+    """
 
     identity: bytes
     references: tuple[Reference, ...] = ()
+    ids: tuple[bytes, ...] = ()
+    is_limited: bool = False
+
+
+class Borne(NamedTuple):
+    """An id that a stored record bears beside its identity, in the form of Named.ids."""
+
+    id: bytes
+    identity: bytes
 
 
 class Record(NamedTuple):
@@ -100,11 +113,14 @@ class RecordType:
     `encode` gives the line of a kept record without its line break. `check` looks at every field of a stranger's line
     (Invalid with `field`); `check_quickly` at a line as it stands: what `check` would answer if it is just as `encode`
     writes it and nothing is near a bound, else None. `decode` reads a line that one of them has accepted. `identify`
-    names a kept record, `stored` finds the one of a name or None. `replacing` makes of a stored record and one of the
-    file what stands in the store when the file's is to win, last changed at a sequence. Identities are bytes, unlike
-    those of any other type. The state event has a field `changed_sequence`, None where that is its creating entry's.
-    `numbered` gives a number to an event whose kind bears one and that has none, and takes it away for None: a file
-    holds no numbers.
+    names a kept record, `stored` finds the one of a name or None; identities are bytes, unlike those of any other type.
+    `borne` yields the other ids of all that is stored.
+
+    `is_same` says of a stored record and one of the file, both of one identity, whether the file says nothing new.
+    `replacing` makes of them what stands in the store when the file's is to win, last changed at a sequence.
+    `numbered` gives a number to an event whose kind bears one and that has none: a file holds no numbers. `leaves` is
+    the state event that a record of the file leaves beside its own, None if none or if the store holds it.
+    `refuse_more` is a CallerError if a store cannot take in so many more limited records.
     """
 
     tag: str
@@ -115,8 +131,12 @@ class RecordType:
     decode: Callable[[bytes], Record]
     identify: Callable[[Kept], bytes]
     stored: Callable[[apsw.Connection, bytes], Kept | None]
+    is_same: Callable[[Kept, Record], bool]
     replacing: Callable[[Kept, Record, int], Kept]
-    numbered: Callable[[Any, int | None], Any] = lambda event, number: event
+    borne: Callable[[apsw.Connection], Iterator[Borne]] = lambda connection: iter(())
+    numbered: Callable[[Any, int], Any] = lambda event, number: event
+    leaves: Callable[[apsw.Connection, Kept], Event | None] = lambda connection, kept: None
+    refuse_more: Callable[[apsw.Connection, int], None] = lambda connection, count: None
 
 
 class Waste(NamedTuple):

@@ -210,8 +210,9 @@ class Engine:
                     reply.set_exception(error)
             except OSError as error:
                 # What the disk refuses to work beside the writer is no fault of the store.
+                reason = error.strerror or "without a reason"
                 if not reply.done():
-                    reply.set_exception(DiskFault(f"the disk refused it ({error}); the store is as it was"))
+                    reply.set_exception(DiskFault(f"the disk refused it ({reason}); the store is as it was"))
             finally:
                 # A fault of ours ends the engine; nobody shall wait for it.
                 if not reply.done():

@@ -6,6 +6,7 @@ from outside; here a name is a name in one directory.
 
 import asyncio
 import hashlib
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
@@ -34,9 +35,12 @@ async def save(engine: "Engine", filename: str | None, pieces: Pieces) -> Mappin
 
 def _save(engine: "Engine", filename: str | None, pieces: Pieces) -> Mapping[str, Any]:
     directory = RealFiles(engine.files.root / DIRECTORY)
-    directory.prepare()
-    if directory.root.resolve().parent != engine.files.root.resolve():
+    # realpath() also answers for a link to itself.
+    if Path(os.path.realpath(directory.root)).parent != Path(os.path.realpath(engine.files.root)):
         raise DiskFault("exports is a link that leads out of the data directory; nothing was written there")
+    if engine.files.exists(DIRECTORY) and not os.path.isdir(directory.root):
+        raise DiskFault("exports/ of the data directory is no directory; nothing was written")
+    directory.prepare()
     taken = set(directory.names())
     name = _free(taken, engine.clock.now_ms()) if filename is None else filename
     assert Path(name).name == name

@@ -10,12 +10,14 @@ Rejected: files.py for this too. Its data classes and paths alone would take a t
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 
 DIRECTORY_MODE, FILE_MODE, FOR_OTHERS = 0o700, 0o600, 0o077
 PIECE_BYTES = 256 * 1024
-LOCK_PAUSE_MS = 1
+# Whoever waits for a lock asks at short intervals at first, then at longer ones.
+LOCK_PAUSE_MS, LOCK_EAGER_MS, LOCK_PATIENT_PAUSE_MS = 1, 20, 10
 # Where a system does not say which descriptors are open, so many are closed.
 INHERITED_MAX = 1024
 
@@ -64,11 +66,21 @@ def is_linked(descriptor: int) -> bool:
 
 
 def size(path: str) -> int:
-    """How many bytes a file has; 0 if there is none or it cannot be looked at."""
+    """How many bytes a file has; 0 if there is none, it is no file or it cannot be looked at."""
     try:
-        return os.stat(path).st_size
+        found = os.stat(path)
     except OSError:
         return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+
+def is_there(path: str) -> bool:
+    """Whether something has this path. OSError if that cannot be looked at, or a part of the path is no directory."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def read(descriptor: int, offset: int, length: int) -> bytes:
@@ -155,16 +167,23 @@ def lock(descriptor: int) -> bool:
     return True
 
 
-def lock_within(descriptor: int, wait_ms: int, sleep_ms: Callable[[float], None]) -> bool:
-    """The same, asked for again and again for about so long."""
-    for _ in range(wait_ms // LOCK_PAUSE_MS):
-        if lock(descriptor):
-            return True
-        sleep_ms(LOCK_PAUSE_MS)
-    return lock(descriptor)
+def lock_within(
+    descriptor: int, wait_ms: float, monotonic_ms: Callable[[], float], sleep_ms: Callable[[float], None]
+) -> bool:
+    """The same, asked for again and again for so long."""
+    until_ms = monotonic_ms() + wait_ms
+    # Counted too: rests may be longer than they should be, and the clock of a test stands still.
+    rested_ms = 0
+    while not lock(descriptor):
+        if rested_ms >= wait_ms or monotonic_ms() >= until_ms:
+            return False
+        pause_ms = LOCK_PAUSE_MS if rested_ms < LOCK_EAGER_MS else LOCK_PATIENT_PAUSE_MS
+        sleep_ms(pause_ms)
+        rested_ms += pause_ms
+    return True
 
 
-def let_go_of_everything(kept: int) -> None:
+def let_go_of_everything(kept: int | None) -> None:
     """Put /dev/null in the place of stdin, stdout and stderr, and close all that was inherited but `kept`: whoever
     waits for the end of a pipe must not wait for this process.
     """

@@ -76,7 +76,8 @@ def sized(bytes_min: int, bytes_max: int) -> AfterValidator:
 
     def check(value: str) -> str:
         if not bytes_min <= len(value.encode()) <= bytes_max:
-            raise ValueError(f"must be {bytes_min} to {bytes_max} bytes of UTF-8")
+            bounds = f"{bytes_min} to {bytes_max}" if bytes_min else f"at most {bytes_max}"
+            raise ValueError(f"must be {bounds} bytes of UTF-8")
         return value
 
     return AfterValidator(check)

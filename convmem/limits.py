@@ -87,8 +87,9 @@ INTERACTIONS_CODE_POINTS_MAX, INTERACTION_CODE_POINTS_MAX = 4_000, 300
 HISTORY_CODE_POINTS_MAX, HISTORY_SNIPPET_CODE_POINTS_MAX = 12_000, 200
 EXPORT_PREVIEW_CODE_POINTS_MAX = 500
 MEMORY_FACTS_BYTES_MAX = 44 * KIB
-# Of the preferences, and of the lessons, that may hold a topic, the most promising are scored; so many terms choose.
-RECALL_SCORED_MAX, RECALL_ROOTS_MAX = 150, 32
+# Of the preferences, and of the lessons, that may hold a topic, the most promising are scored; so many terms choose
+# them, and all of its terms if these find too few.
+RECALL_SCORED_MAX, RECALL_ROOTS_FIRST = 64, 16
 
 # Searching by scan: a slice is one visit to a reader, so that a long search does not keep others waiting.
 SEARCH_EXACT_NEWEST = 50
@@ -173,21 +174,26 @@ STDIO_REQUESTS_MAX = 64
 LOCK_TEXT_BYTES_MAX = 4 * KIB
 SETTINGS_FILE_BYTES_MAX = 64 * KIB
 
-# The client for hooks. What a host hands over, and how long it may be silent; how long it is held up for an answer and,
-# at the very worst, for its turn at the spool.
+# The client for hooks. What a host hands over, and how long it may be silent; how long it is held up for an answer, for
+# its turn at the spool, and where that does not come for the place beside it, which holds so much.
 HOOK_INPUT_BYTES_MAX = BODY_BYTES_MAX
 HOOK_INPUT_SILENCE_MS_MAX = 2_000
-HOOK_ANSWER_MS_MAX = 10
-HOOK_TURN_MS_MAX = 1_000
-# So much of a text is looked through for secrets where its start is all that is kept, if so much of that is left over.
-REDACTED_AHEAD_CODE_POINTS, REDACTED_BEYOND_CODE_POINTS = 64 * KIB, 16 * KIB
+HOOK_ANSWER_MS_MAX = 8
+HOOK_TURN_MS_MAX, HOOK_LATE_MS_MAX = 15, 5
+SPOOL_LATE_BYTES_MAX = 1 * MIB
+# Where the start of a text is all that is kept, so much is looked through for secrets at first, more if too little of
+# that is left over behind what is kept.
+REDACTED_FIRST_CODE_POINTS = 10 * KIB
+REDACTED_AHEAD_CODE_POINTS, REDACTED_BEYOND_CODE_POINTS = 64 * KIB, 8 * KIB
 # What waits on disk: so much for so long. Where there is no room more goes than must, so that not each event makes it.
 SPOOL_BYTES_MAX, SPOOL_ROOM_BYTES = 16 * MIB, 1 * MIB
 SPOOL_AGE_MS_MAX = 30 * 24 * 3600 * 1000
 SPOOL_LINE_BYTES_MAX = 64 * KIB
 SPOOL_TAKEN_BYTES_MAX = 4 * MIB
-# Delivering what waits: a request's size, how long for its answer, pauses that grow, and when to leave it to another.
+# Delivering what waits: a request's size, how long for its answer and for a turn at the spool, pauses that grow, and
+# when to leave it to another.
 DELIVERY_BYTES_MAX = 1 * MIB
+DELIVERY_TURN_MS_MAX, DELIVERY_LATE_MS_MAX = 10_000, 1_000
 DELIVERY_ANSWER_MS_MAX, DELIVERY_ANSWER_BYTES_MAX = 30_000, 1 * MIB
 DELIVERY_PAUSE_MS_MIN, DELIVERY_PAUSE_MS_MAX, DELIVERY_RETRY_AFTER_MS_MAX = 250, 15_000, 60_000
 DELIVERY_PATIENCE_MS, DELIVERY_PATIENCE_IN_FRONT_MS = 10 * 60 * 1000, 10_000

@@ -2,7 +2,8 @@
 
 show    what an agent would be given: the facts of get_profile
 read    one section, whole
-set     write a section; a person's own words stay as they are, unless the daemon takes secrets out of everything
+set     write a section; a person's own words stay as they are, unless the daemon takes secrets out of everything. With
+        `replaces`, the SHA-256 of the text that it replaces (of an empty one if there was none), only in its place
 delete  take a section away
 """
 

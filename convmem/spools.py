@@ -9,17 +9,20 @@ from typing import Any, NamedTuple
 
 from convmem.clock import Clock
 from convmem.domain import Origin
-from convmem.limits import SPOOLS_MAX
+from convmem.limits import SPOOL_AGE_MS_MAX, SPOOLS_MAX
 
 
 class Spool(NamedTuple):
-    """One client's news; times are ms since the epoch."""
+    """One client's news; times are ms since the epoch. `first_told_at` is when it was first heard that something was
+    dropped; before, when anything was heard.
+    """
 
     depth: int
     oldest_at: int | None
     dropped: int
     dropped_since: int | None
     told_at: int
+    first_told_at: int
 
 
 Client = tuple[str, str]  # device, and how the client calls itself
@@ -36,9 +39,14 @@ class Spools:
         self, origin: Origin, *, depth: int, oldest_at: int | None, dropped: int, dropped_since: int | None
     ) -> None:
         """Remember what a client says now, in the place of what it said before."""
-        client = (origin.device, origin.client or "")
-        self._by_client.pop(client, None)
-        self._by_client[client] = Spool(depth, oldest_at, dropped, dropped_since, self._clock.now_ms())
+        client, now = (origin.device, origin.client or ""), self._clock.now_ms()
+        before = self._by_client.pop(client, None)
+        if before is not None and dropped < before.dropped and now - before.first_told_at < SPOOL_AGE_MS_MAX:
+            # Another spool of the same name: what the one has lost is not found again by the other.
+            dropped, dropped_since, told = before.dropped, before.dropped_since, before.first_told_at
+        else:
+            told = now if before is None or not before.dropped else before.first_told_at
+        self._by_client[client] = Spool(depth, oldest_at, dropped, dropped_since, now, told)
         if len(self._by_client) > SPOOLS_MAX:
             # The one that was silent longest.
             del self._by_client[next(iter(self._by_client))]
@@ -50,7 +58,7 @@ class Spools:
 
 def _facts(client: Client, spool: Spool) -> dict[str, Any]:
     device, name = client
-    facts = {name: value for name, value in spool._asdict().items() if value is not None}
+    facts = {name: value for name, value in spool._asdict().items() if value is not None and name != "first_told_at"}
     sentence = _sentence(device, spool)
     return {"device": device, "client": name, **facts} | ({"sentence": sentence} if sentence else {})
 

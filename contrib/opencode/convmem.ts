@@ -10,7 +10,7 @@ import { basename } from "node:path"
 
 import { profile } from "./daemon.ts"
 import { Delivery } from "./delivery.ts"
-import { Events, name } from "./events.ts"
+import { Events, named } from "./events.ts"
 import { settingsOf } from "./settings.ts"
 
 const LAST_WAIT_MS = 1_000
@@ -32,7 +32,7 @@ export const ConvmemPlugin: Plugin = async ({ directory, worktree }) => {
     event: quiet(async ({ event }) => events.happened(event)),
     "tool.execute.after": quiet(async (input, output) => events.toolCalled(input, output)),
     "experimental.session.compacting": quiet(async (_input, output) => {
-      const text = await profile(settings, name(project, PROJECT_BYTES_MAX))
+      const text = await profile(settings, named(project, PROJECT_BYTES_MAX))
       if (text !== "") output.context.push(text)
     }),
     dispose: quiet(async () => {

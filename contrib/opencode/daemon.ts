@@ -115,3 +115,17 @@ function parsed(text: string): unknown {
     return undefined
   }
 }
+
+/** What is a text, else none. */
+export function text(value: unknown): string {
+  return typeof value === "string" ? value : ""
+}
+
+/** The texts of a tool of an MCP server, whose answer is a list of blocks. */
+export function blocks(content: unknown): string {
+  if (!Array.isArray(content)) return ""
+  return content
+    .map((block) => text(record(block).text))
+    .filter((line) => line !== "")
+    .join("\n")
+}

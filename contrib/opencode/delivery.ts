@@ -4,14 +4,18 @@
  * A hook leaves a promise of an event and goes on; what it takes to make the event, to send it or to put it on disk
  * happens later. One request is under way at a time. While events wait on disk, new ones go behind them. When the
  * daemon is away the pauses grow to minutes, with one timer that does not keep the host alive. What is not stored when
- * the host ends is put on disk in its last moment.
+ * the host ends is put on disk in its last moment. Where the disk cannot be used at all, events go to the daemon as if
+ * there were none.
+ *
+ * Each request says how many events were dropped, and one without events does where no other is left to say it.
  *
  * The host may load a plugin several times into one process; all of them share the delivery to one daemon.
  */
 
 import { capture, type Outcome, type Waiting } from "./daemon.ts"
-import { Spool } from "./spool.ts"
+import { type Head, Spool } from "./spool.ts"
 import type { Settings } from "./settings.ts"
+import { NoTurn } from "./turn.ts"
 
 /** Makes an event's JSON text, or nothing if there turns out to be nothing to capture. */
 export type Promised = () => string | undefined
@@ -36,6 +40,8 @@ export class Delivery {
   #ready: string[] = []
   #sending: string[] = []
   #dropped = 0
+  /** So many were dropped as far as the daemon knows. */
+  #told = 0
   #failures = 0
   #isAwake = false
   #isRunning = false
@@ -126,9 +132,11 @@ export class Delivery {
     const spool = this.#spool
     if (spool !== undefined && (isPaused || !spool.isEmpty())) {
       await this.#spill(spool)
-      return !isPaused && !spool.isEmpty() && (await this.#sendHead(spool))
+      const head = isPaused ? undefined : await readable(spool)
+      if (head !== undefined) return this.#sendHead(spool, head)
     }
-    if (isPaused || this.#ready.length === 0) return false
+    if (isPaused) return false
+    if (this.#ready.length === 0) return this.#tell(this.#waiting(spool?.atRest()))
     this.#sending = this.#ready.splice(0, requestLength(this.#ready))
     const sent = await this.#send(this.#sending, this.#waiting(spool?.atRest()))
     this.#dropped += sent.dropped
@@ -165,7 +173,6 @@ export class Delivery {
       await this.#tellDropped(spool)
     } catch {
       this.#ready.unshift(...this.#sending.splice(0))
-      this.#pause(0)
     }
   }
 
@@ -176,8 +183,7 @@ export class Delivery {
     this.#dropped -= dropped
   }
 
-  async #sendHead(spool: Spool): Promise<boolean> {
-    const head = await spool.head()
+  async #sendHead(spool: Spool, head: Head): Promise<boolean> {
     const sent = await this.#send(head.events, this.#waiting(head.waiting))
     const isWhole = sent.count === head.events.length
     const end = isWhole ? head.end : head.ends[sent.count - 1]
@@ -192,7 +198,10 @@ export class Delivery {
     const outcome: Outcome = await capture(this.#settings, events, waiting)
     if (outcome.kind === "away") return { count: 0, dropped: 0, pauseMs: outcome.retryAfterMs }
     this.#failures = 0
-    if (outcome.kind === "stored") return { count: events.length, dropped: outcome.refused }
+    if (outcome.kind === "stored") {
+      this.#told = waiting.dropped
+      return { count: events.length, dropped: outcome.refused }
+    }
     if (events.length === 1) return { count: 1, dropped: 1 }
     // The daemon takes none of them, so each one speaks for itself.
     let dropped = 0
@@ -202,6 +211,16 @@ export class Delivery {
       dropped += single.dropped
     }
     return { count: events.length, dropped }
+  }
+
+  /** Say how many were dropped if nothing else is there to say it; there is nothing more to do then. */
+  async #tell(waiting: Waiting): Promise<false> {
+    if (waiting.dropped > this.#told) {
+      const outcome = await capture(this.#settings, [], waiting)
+      if (outcome.kind === "away") this.#pause(outcome.retryAfterMs)
+      else this.#told = waiting.dropped
+    }
+    return false
   }
 
   #waiting(spool: Waiting | undefined): Waiting {
@@ -228,12 +247,23 @@ export class Delivery {
       this.#make(this.#promised.length)
       // What is under way may arrive all the same; the daemon stores it once.
       const left = [...this.#sending, ...this.#ready]
-      if (left.length === 0 || this.#spool === undefined) return
-      this.#spool.appendNow(left)
+      if (this.#spool === undefined || (left.length === 0 && this.#dropped === 0)) return
+      this.#spool.appendNow(left, this.#dropped)
       this.#ready = []
+      this.#dropped = 0
     } catch {
       // The process ends; there is nobody to tell.
     }
+  }
+}
+
+/** The head of a spool; nothing if the disk does not let it be read, for then nobody takes it off either. */
+async function readable(spool: Spool): Promise<Head | undefined> {
+  try {
+    return await spool.head()
+  } catch (error) {
+    if (error instanceof NoTurn) throw error
+    return undefined
   }
 }
 

@@ -11,7 +11,7 @@
 
 import { randomUUID } from "node:crypto"
 
-import { record } from "./daemon.ts"
+import { blocks, record, text } from "./daemon.ts"
 import type { Delivery } from "./delivery.ts"
 import { redact, redactName } from "./redaction.ts"
 
@@ -215,15 +215,15 @@ export class Events {
     const content = event.content()
     if (content.trim() === "") return undefined
     return JSON.stringify({
-      event_id: name(event.id, BYTES_MAX.name),
+      event_id: identified(event.id, BYTES_MAX.name),
       kind: event.kind,
-      session_id: name(event.session, BYTES_MAX.name),
+      session_id: identified(event.session, BYTES_MAX.name),
       content,
       at: event.at,
-      project: name(this.#place.project, BYTES_MAX.name) || undefined,
-      tool: name(event.tool ?? "", BYTES_MAX.name) || undefined,
-      status: name(event.status ?? "", BYTES_MAX.status) || undefined,
-      directory: name(this.#place.directory, BYTES_MAX.directory) || undefined,
+      project: named(this.#place.project, BYTES_MAX.name) || undefined,
+      tool: named(event.tool ?? "", BYTES_MAX.name) || undefined,
+      status: named(event.status ?? "", BYTES_MAX.status) || undefined,
+      directory: named(this.#place.directory, BYTES_MAX.directory) || undefined,
     })
   }
 }
@@ -242,11 +242,27 @@ function clean(value: string): string {
   return wellFormed(isLong ? kept.slice(0, -NOT_KEPT_UNITS) : kept)
 }
 
-/** A name without its secrets, in so many bytes: its end, which tells a name that held a secret from others. */
-export function name(value: string, bytesMax: number): string {
-  const whole = redactName(wellFormed(value.slice(0, LOOKED_AT_UNITS_MAX).replaceAll("\0", "")))
-  const bytes = Buffer.from(whole)
-  return bytes.length <= bytesMax ? whole : bytes.subarray(-bytesMax).toString("utf8").replace(/^\uFFFD+/u, "")
+/** A name without its secrets, in so many bytes. */
+export function named(value: string, bytesMax: number): string {
+  return endOf(redact(startOf(value)), bytesMax)
+}
+
+/**
+ * An id likewise; two that held secrets stay two, by a hash at their end. Other names need not, and a hash of a secret
+ * could be guessed against.
+ */
+function identified(value: string, bytesMax: number): string {
+  return endOf(redactName(startOf(value)), bytesMax)
+}
+
+function startOf(value: string): string {
+  return wellFormed(value.slice(0, LOOKED_AT_UNITS_MAX).replaceAll("\0", ""))
+}
+
+/** The end of a name that is too long: it tells one from others better than the start does. */
+function endOf(value: string, bytesMax: number): string {
+  const bytes = Buffer.from(value)
+  return bytes.length <= bytesMax ? value : bytes.subarray(-bytesMax).toString("utf8").replace(/^\uFFFD+/u, "")
 }
 
 function wellFormed(value: string): string {
@@ -257,19 +273,6 @@ function cut(value: string, codePointsMax: number): string {
   if (value.length <= codePointsMax) return value
   const codePoints = Array.from(value)
   return codePoints.length <= codePointsMax ? value : `${codePoints.slice(0, codePointsMax - 1).join("")}…`
-}
-
-function text(value: unknown): string {
-  return typeof value === "string" ? value : ""
-}
-
-/** The texts of a tool of an MCP server, whose answer is a list of blocks. */
-function blocks(content: unknown): string {
-  if (!Array.isArray(content)) return ""
-  return content
-    .map((block) => text(record(block).text))
-    .filter((line) => line !== "")
-    .join("\n")
 }
 
 function time(value: unknown): number {

@@ -6,7 +6,7 @@
  */
 
 import { createHash } from "node:crypto"
-import { homedir } from "node:os"
+import { userInfo } from "node:os"
 import { isAbsolute, join } from "node:path"
 
 export type Settings = {
@@ -38,9 +38,18 @@ function baseOf(text: string): string | undefined {
 
 function spoolOf(environment: Readonly<Record<string, string | undefined>>, url: string): string | undefined {
   const given = environment.XDG_STATE_HOME
-  const own = join(environment.HOME || homedir(), ".local", "state")
-  const state = given && isAbsolute(given) ? given : own
+  const home = environment.HOME && isAbsolute(environment.HOME) ? environment.HOME : knownHome()
+  const state = given && isAbsolute(given) ? given : join(home, ".local", "state")
   if (!isAbsolute(state)) return undefined
   const name = createHash("sha256").update(url).digest("hex").slice(0, 16)
   return join(state, "convmem", "spool", `${name}-opencode.jsonl`)
+}
+
+/** The home that the system knows of this user; empty if it knows none, for which it throws. */
+function knownHome(): string {
+  try {
+    return userInfo().homedir
+  } catch {
+    return ""
+  }
 }

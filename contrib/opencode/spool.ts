@@ -9,6 +9,8 @@
  *
  * Rejected: a file for each event (a directory of thousands is slow to list in order), and rewriting the file for each
  * batch (16 MiB for every 256 events).
+ *
+ * A line is an event as it is sent, with one field more: when it was put here. How long it may wait counts from then.
  */
 
 import { randomUUID } from "node:crypto"
@@ -16,6 +18,7 @@ import * as fs from "node:fs"
 import { dirname } from "node:path"
 
 import { record, type Waiting } from "./daemon.ts"
+import { isTorn, makeDirectory, replace, writeWhole } from "./disk.ts"
 import { inTurn, inTurnNow } from "./turn.ts"
 
 const SPOOL_BYTES_MAX = 16 * 1024 * 1024
@@ -72,14 +75,17 @@ export class Spool {
 
   /** Put events behind all others. Throws if they could not be written; then none is in the file. */
   async append(events: readonly string[]): Promise<void> {
-    fs.mkdirSync(dirname(this.#file), { recursive: true, mode: 0o700 })
+    makeDirectory(dirname(this.#file))
     await inTurn(this.#turnFile, () => this.#append(events))
   }
 
-  /** The same for a process that ends. */
-  appendNow(events: readonly string[]): void {
-    fs.mkdirSync(dirname(this.#file), { recursive: true, mode: 0o700 })
-    inTurnNow(this.#turnFile, () => this.#append(events))
+  /** The same for a process that ends, which counts what it has dropped too. */
+  appendNow(events: readonly string[], dropped: number): void {
+    makeDirectory(dirname(this.#file))
+    inTurnNow(this.#turnFile, () => {
+      if (events.length > 0) this.#append(events)
+      if (dropped > 0) this.#count(dropped)
+    })
   }
 
   /** The oldest events: so many that one request carries them. */
@@ -101,14 +107,16 @@ export class Spool {
 
   /** Count events that were dropped before they came here. */
   async count(dropped: number): Promise<void> {
-    await inTurn(this.#turnFile, () => {
-      const state = this.#state()
-      this.#write({ ...state, ...counted(state, dropped) })
-    })
+    await inTurn(this.#turnFile, () => this.#count(dropped))
+  }
+
+  #count(dropped: number): void {
+    const state = this.#state()
+    this.#write({ ...state, ...counted(state, dropped) })
   }
 
   #append(events: readonly string[]): void {
-    const lines = Buffer.from(events.map((event) => `${event}\n`).join(""))
+    const lines = Buffer.from(events.map(lineOf).join(""))
     this.#makeRoom(lines.length + 1)
     const descriptor = fs.openSync(this.#file, "a+", 0o600)
     try {
@@ -199,27 +207,34 @@ function headOf(bytes: Buffer, state: State): Head {
     if (events.length > 0 && next > HEAD_BYTES_MAX) break
     const line = bytes.toString("utf8", end, found < 0 ? next : found)
     end = next
-    const at = timeOf(line)
-    if (at === undefined || Date.now() - at > SPOOL_AGE_MS_MAX) {
+    const said = saidBy(line)
+    if (said === undefined || Date.now() - said.since > SPOOL_AGE_MS_MAX) {
       lost += line === "" ? 0 : 1
     } else {
-      events.push(line)
+      events.push(said.event)
       ends.push(offset + end)
     }
   }
   const rest = bytes.subarray(end)
   const first = rest.indexOf(BREAK)
   const { dropped, droppedSince } = counted(state, lost)
-  const oldest = timeOf(rest.toString("utf8", 0, first < 0 ? rest.length : first)) ?? null
+  const oldest = saidBy(rest.toString("utf8", 0, first < 0 ? rest.length : first))?.at ?? null
   const waiting = { depth: lineCount(rest), oldest_at: oldest, dropped, dropped_since: droppedSince }
   return { events, ends, end: offset + end, lost, waiting, turn }
 }
 
-/** When the event of a line happened; undefined if the line holds none. */
-function timeOf(line: string): number | undefined {
+/** The line of an event, one JSON object, that is put here now. */
+function lineOf(event: string): string {
+  return `${event.slice(0, -1)},"spooled_at":${Date.now()}}\n`
+}
+
+/** The event of a line, when it happened and since when it waits; undefined if the line holds none. */
+function saidBy(line: string): { event: string; at: number; since: number } | undefined {
   try {
-    const event = record(JSON.parse(line))
-    return typeof event.event_id === "string" ? whole(event.at) : undefined
+    const { spooled_at, ...event } = record(JSON.parse(line))
+    const at = whole(event.at)
+    if (typeof event.event_id !== "string" || at === undefined) return undefined
+    return { event: JSON.stringify(event), at, since: whole(spooled_at) ?? at }
   } catch {
     return undefined
   }
@@ -236,10 +251,11 @@ function lineCount(bytes: Buffer): number {
   return bytes.length > 0 && bytes.at(-1) !== BREAK ? count + 1 : count
 }
 
-/** How long a file is; one that cannot be looked at holds nothing for us. */
+/** How long a file is; what is none or cannot be looked at holds nothing for us. */
 function sizeOf(file: string): number {
   try {
-    return fs.statSync(file).size
+    const found = fs.statSync(file)
+    return found.isFile() ? found.size : 0
   } catch {
     return 0
   }
@@ -247,31 +263,4 @@ function sizeOf(file: string): number {
 
 function whole(value: unknown): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined
-}
-
-/** Whether the last line was never finished: whoever wrote it died, or the disk was full. */
-function isTorn(descriptor: number, size: number): boolean {
-  const last = Buffer.alloc(1)
-  return size > 0 && fs.readSync(descriptor, last, 0, 1, size - 1) === 1 && last[0] !== BREAK
-}
-
-/** Write all of it at the end of the file, or leave the file as it was. */
-function writeWhole(descriptor: number, size: number, bytes: Buffer): void {
-  try {
-    for (let written = 0; written < bytes.length; ) written += fs.writeSync(descriptor, bytes, written)
-  } catch (error) {
-    fs.ftruncateSync(descriptor, size)
-    throw error
-  }
-}
-
-function replace(file: string, bytes: Buffer): void {
-  const aside = `${file}.${randomUUID()}`
-  try {
-    fs.writeFileSync(aside, bytes, { mode: 0o600 })
-    fs.renameSync(aside, file)
-  } catch (error) {
-    fs.rmSync(aside, { force: true })
-    throw error
-  }
 }

@@ -13,11 +13,14 @@ const PAUSE_MS = 5
 const WAIT_MS = 4_000
 const WAIT_AT_EXIT_MS = 200
 
-/** Do something in turn. Throws what it throws, and if the turn does not come. */
+/** The turn did not come in time. */
+export class NoTurn extends Error {}
+
+/** Do something in turn. Throws what it throws, and NoTurn. */
 export async function inTurn<Result>(path: string, action: () => Result): Promise<Result> {
   const until = Date.now() + WAIT_MS
   while (!taken(path)) {
-    if (Date.now() > until) throw new Error(`${path} is held by another process`)
+    if (Date.now() > until) throw new NoTurn(`${path} is held by another process`)
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
   }
   return released(path, action)
@@ -28,7 +31,7 @@ export function inTurnNow<Result>(path: string, action: () => Result): Result {
   const until = Date.now() + WAIT_AT_EXIT_MS
   const cell = new Int32Array(new SharedArrayBuffer(4))
   while (!taken(path)) {
-    if (Date.now() > until) throw new Error(`${path} is held by another process`)
+    if (Date.now() > until) throw new NoTurn(`${path} is held by another process`)
     Atomics.wait(cell, 0, 0, PAUSE_MS)
   }
   return released(path, action)

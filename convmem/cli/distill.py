@@ -8,9 +8,11 @@ import typer
 from convmem.cli.operating import operate
 from convmem.cli.printing import print_json, print_text
 from convmem.cli.progress import Tell
-from convmem.cli.start import URL, AsJSON, DataDir, RetentionDays, TokenFile, settings_of
+from convmem.cli.start import URL, AsJSON, DataDir, RetentionDays, TokenFile, settings_of, start_of
 from convmem.config import Settings
 
+DEFAULT = "default"
+VARIABLES = frozenset({"CONVMEM_RETENTION_DAYS", "RETENTION_DAYS"})
 DryRun = Annotated[bool, typer.Option("--dry-run", help="only say what would be written and pruned")]
 # One of each kind and many, as they are counted.
 COUNTED: Mapping[str, tuple[str, str]] = {
@@ -40,9 +42,13 @@ def distill(
     retention.
     """
     arguments: dict[str, Any] = {"dry_run": dry_run}
-    if retention_days is not None:
-        # Checked here like any other setting; without the flag, whoever holds the store goes by its own.
-        arguments["retention_days"] = settings_of(context, retention_days=retention_days).retention_days
+    # A daemon was started with what was set then; who sets it here and now means this run. Only where it is set nowhere
+    # does whoever holds the store go by its own. Files of this machine say nothing about another one's.
+    is_here_and_now = retention_days is not None or not VARIABLES.isdisjoint(start_of(context).environment)
+    if url is None or is_here_and_now:
+        settings = settings_of(context, data_dir=data_dir, retention_days=retention_days)
+        if settings.sources["retention_days"] != DEFAULT:
+            arguments["retention_days"] = settings.retention_days
 
     def own(settings: Settings, tell: Tell) -> Mapping[str, Any]:
         from convmem import offline

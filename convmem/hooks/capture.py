@@ -2,7 +2,8 @@
 
     nothing waits and the daemon is near    -> ask it, for milliseconds
     else, or if it does not answer          -> behind what waits; a process of its own delivers
-    nowhere to wait                         -> dropped
+    the spool cannot be used                -> ask it all the same; where it is far or slow, a process of its own does
+    nobody is there and nowhere to wait     -> dropped
 
 Whatever goes wrong ends here, in silence unless --verbose asks for one line. A fault of our own ends the process
 without a word too: the host's work is worth more than its record.
@@ -10,13 +11,15 @@ without a word too: the host's work is worth more than its record.
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from convmem import data_dir
 from convmem.clock import RANDOM_BITS, Clock, SystemClock, sleep_ms
 from convmem.hooks import events, incoming
+from convmem.hooks.claim import Claim
 from convmem.hooks.events import NotAnEvent
 from convmem.hooks.options import Options, parse
-from convmem.hooks.spool import Claim, Spool, Unavailable
+from convmem.hooks.spool import Busy, Spool, Unavailable
 from convmem.hooks.target import Misplaced, Target, target_of
 from convmem.limits import (
     CAPTURE_EVENTS_MAX,
@@ -27,14 +30,16 @@ from convmem.limits import (
     HOOK_ANSWER_MS_MAX,
 )
 
+NO_PLACE = "there is no place to keep state"
 FNV_START, FNV_PRIME = 0x6C62272E07BB014262B821756295C58D, 2**88 + 0x13B
 
 
 class Report:
-    """What became of the events, and the first thing that went wrong in words."""
+    """What became of the events, and the first thing that went wrong in words; `nothing` says so if none was there."""
 
-    def __init__(self) -> None:
-        self.numbers = {"sent": 0, "waiting": 0, "dropped": 0}
+    def __init__(self, nothing: str) -> None:
+        self.numbers = {"sent": 0, "handed on": 0, "waiting": 0, "dropped": 0}
+        self.nothing = nothing
         self.reason = ""
 
     def add(self, what: str, number: int, reason: str = "") -> None:
@@ -44,13 +49,14 @@ class Report:
 
     def __str__(self) -> str:
         parts = [f"{number} {what}" for what, number in self.numbers.items() if number]
-        return f"convmem capture: {', '.join(parts) or 'nothing to capture'}" + (self.reason and f" ({self.reason})")
+        return f"convmem capture: {', '.join(parts) or self.nothing}" + (self.reason and f" ({self.reason})")
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str], working_directory: str) -> None:
     """Capture what stdin holds, or what else the arguments say. Never raises for what a host or a daemon does."""
     options = parse(arguments)
-    report = Report()
+    is_in_front = "--drain" in options.switches
+    report = Report("nothing was delivered" if is_in_front else "nothing to capture")
     clock = SystemClock()
     try:
         if options.fault:
@@ -61,7 +67,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], working_direct
             if spool is not None:
                 sys.stdout.write(events.encoded(spool.facts()).decode() + "\n")
             return
-        if "--drain" in options.switches:
+        if is_in_front:
             _drain_in_front(target, spool, clock, report)
         else:
             _capture(options, target, spool, clock, report)
@@ -76,8 +82,10 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], working_direct
 
 def spool_of(target: Target, environment: Mapping[str, str], clock: Clock) -> Spool | None:
     """Where events for a daemon wait; None where there is no place to keep state."""
-    home, state = environment.get("HOME", ""), environment.get("XDG_STATE_HOME", "")
+    state = environment.get("XDG_STATE_HOME", "")
     if not os.path.isabs(state):
+        home = environment.get("HOME", "")
+        home = home if os.path.isabs(home) else data_dir.known_home()
         if not os.path.isabs(home):
             return None
         state = os.path.join(home, ".local/state")
@@ -96,26 +104,56 @@ def _digest(data: bytes) -> str:
 
 def _capture(options: Options, target: Target, spool: Spool | None, clock: Clock, report: Report) -> None:
     lines = _lines(options, clock, report)
-    if spool is None or spool.is_empty():
-        lines = _sent_at_once(target, spool, lines, clock, report)
-    dropped = report.numbers["dropped"]
-    if spool is None:
-        report.add("dropped", len(lines))
+    may_be_slow = False
+    is_asked = target.is_near and (spool is None or spool.is_empty())
+    if is_asked:
+        lines, may_be_slow = _sent_at_once(target, spool, lines, clock, report)
+    try:
+        if spool is None:
+            raise Unavailable(NO_PLACE if lines else "")
+        if lines or report.numbers["dropped"]:
+            spool.append(lines, report.numbers["dropped"])
+    except Busy as fault:
+        report.add("dropped", len(lines), str(fault))
         return
-    if lines:
-        try:
-            spool.append(lines)
-        except Unavailable as fault:
-            report.add("dropped", len(lines), str(fault))
-            return
-        report.add("waiting", len(lines))
-    if dropped:
-        spool.count_dropped(dropped)
+    except Unavailable as fault:
+        report.reason = report.reason or str(fault)
+        if target.is_near and not is_asked:
+            lines, may_be_slow = _sent_at_once(target, None, lines, clock, report)
+        _hand_on(target, lines, clock, report, is_asked_in_vain=target.is_near and not may_be_slow)
+        return
+    report.add("waiting", len(lines))
     # Nobody else is at it: else whoever is sees what has been added.
     if not spool.is_empty() and (claim := spool.claim()) is not None:
         from convmem.hooks import detaching
 
-        detaching.begin(claim, lambda held: _deliver(target, spool, held, clock, DELIVERY_PATIENCE_MS))
+        detaching.begin(claim, lambda: _deliver(target, spool, claim, clock, DELIVERY_PATIENCE_MS))
+
+
+def _hand_on(target: Target, lines: list[bytes], clock: Clock, report: Report, *, is_asked_in_vain: bool) -> None:
+    """Have a process of its own ask the daemon once, patiently; for events that can wait nowhere."""
+    if is_asked_in_vain or not lines:
+        report.add("dropped", len(lines))
+        return
+    from convmem.hooks import detaching, posting
+
+    def ask() -> None:
+        for request in _requests(lines):
+            posting.deliver(target, request, None, DELIVERY_ANSWER_MS_MAX, clock)
+
+    detaching.begin(None, ask)
+    report.add("handed on", len(lines))
+
+
+def _requests(lines: list[bytes]) -> Iterator[list[bytes]]:
+    """The same in so many requests as the daemon takes."""
+    request: list[bytes] = []
+    for line in lines:
+        if len(request) == CAPTURE_EVENTS_MAX or sum(map(len, request)) + len(line) > DELIVERY_BYTES_MAX:
+            yield request
+            request = []
+        request.append(line)
+    yield request
 
 
 def _lines(options: Options, clock: Clock, report: Report) -> list[bytes]:
@@ -153,11 +191,12 @@ def _minted(clock: Clock) -> str:
     return f"{clock.random_bits():0{RANDOM_BITS // 4}x}"
 
 
-def _sent_at_once(target: Target, spool: Spool | None, lines: list[bytes], clock: Clock, report: Report) -> list[bytes]:
-    """Ask the daemon, if it can be asked quickly; return the events that it did not take."""
-    is_one_request = 0 < len(lines) <= CAPTURE_EVENTS_MAX and sum(map(len, lines)) < DELIVERY_BYTES_MAX
-    if not is_one_request or not target.is_near:
-        return lines
+def _sent_at_once(
+    target: Target, spool: Spool | None, lines: list[bytes], clock: Clock, report: Report
+) -> tuple[list[bytes], bool]:
+    """Ask the daemon for milliseconds; return the events that it did not take, and whether it may yet."""
+    if not 0 < len(lines) <= CAPTURE_EVENTS_MAX or sum(map(len, lines)) >= DELIVERY_BYTES_MAX:
+        return lines, True
     from convmem.hooks import posting
 
     at_rest = None if spool is None else spool.at_rest()
@@ -165,15 +204,15 @@ def _sent_at_once(target: Target, spool: Spool | None, lines: list[bytes], clock
     if outcome.status == posting.OK:
         report.add("sent", len(lines) - outcome.refused)
         report.add("dropped", outcome.refused, "the daemon refused it" if outcome.refused else "")
-        return []
+        return [], False
     report.reason = report.reason or outcome.reason
     if outcome.status == posting.REFUSED and len(lines) == 1:
         report.add("dropped", 1)
-        return []
-    return lines
+        return [], False
+    return lines, outcome.status == posting.NO_ANSWER
 
 
-def _deliver(target: Target, spool: Spool, claim: Claim, clock: Clock, patience_ms: float) -> tuple[int, int, str]:
+def _deliver(target: Target, spool: Spool, claim: Claim, clock: Clock, patience_ms: float) -> tuple[int, int, str, int]:
     from convmem.hooks import drain, posting
 
     def send(lines: Sequence[bytes], facts: Mapping[str, object]) -> posting.Outcome:
@@ -183,18 +222,30 @@ def _deliver(target: Target, spool: Spool, claim: Claim, clock: Clock, patience_
 
 
 def _drain_in_front(target: Target, spool: Spool | None, clock: Clock, report: Report) -> None:
-    """Deliver what waits and wait for that; where another process is at it and gets on, wait for that one."""
-    left = spool.facts()["depth"] if spool is not None else 0
-    while spool is not None and not spool.is_empty():
+    """Deliver what waits, tell what was dropped, and wait for that; where another process is at it and gets on, wait
+    for that one.
+    """
+    if spool is None:
+        report.reason = NO_PLACE
+        return
+    told = 0
+    facts = first = spool.facts()
+    while not spool.is_empty() or facts["dropped"]:
         claim = spool.ask_for_claim(DELIVERY_PATIENCE_IN_FRONT_MS)
         if claim is not None:
-            sent, dropped, reason = _deliver(target, spool, claim, clock, DELIVERY_PATIENCE_IN_FRONT_MS)
+            sent, dropped, reason, told = _deliver(target, spool, claim, clock, DELIVERY_PATIENCE_IN_FRONT_MS)
             report.add("sent", sent, reason)
             report.add("dropped", dropped)
             break
-        still, left = left, spool.facts()["depth"]
-        if left >= still:
-            report.add("waiting", 0, "another process is trying to deliver")
+        before, facts = facts["depth"], spool.facts()
+        if facts["depth"] >= before:
+            report.reason = "another process is trying to deliver"
             break
-    if spool is not None:
-        report.add("waiting", spool.facts()["depth"])
+    else:
+        report.reason = "" if facts is first else "another process delivered what waited"
+    left = spool.facts()["depth"]
+    report.add("waiting", left)
+    if not left:
+        report.nothing = "nothing waits"
+    if told:
+        report.add("waiting", 0, f"the daemon knows of {told} dropped")

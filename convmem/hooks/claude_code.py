@@ -1,7 +1,8 @@
 """What Claude Code gives its hooks, as events: which hook means what stands in one table.
 
-Of a tool call that is the tool, its input and, where it is short, its result. Texts inside are cut one by one, so that
-what stands behind a long one is still seen; each is redacted before that.
+Of a tool call that is the tool, its input and its result. Both share the room that there is: what one leaves the other
+has, and where both are long each has half of it, so that two results make two texts. The texts inside an input are cut
+one by one, so that what stands behind a long one is still seen. Secrets are looked for before each cut.
 """
 
 import os
@@ -9,13 +10,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from convmem.hooks.events import NotAnEvent, encoded, start_of
-from convmem.limits import CAPTURE_DIRECTORY_BYTES_MAX, PROJECT_BYTES_MAX
+from convmem.limits import CAPTURE_DIRECTORY_BYTES_MAX, CAPTURED_OTHER_CODE_POINTS_MAX, PROJECT_BYTES_MAX
 
 Said = Mapping[str, Any]
 COMPLETED, FAILED = "completed", "error"
-RESULT_CODE_POINTS_MAX, TEXT_CODE_POINTS_MAX = 300, 400
+NAME_CODE_POINTS_MAX = 100
+# Texts inside an input are not made shorter than this.
+TEXT_CODE_POINTS_MIN = 24
+# So much of an input is looked at, more than is kept since its texts are cut; of all else only the start is. What is
+# left out takes no time.
+INPUT_CODE_POINTS_MAX = 2 * CAPTURED_OTHER_CODE_POINTS_MAX
 ENTRIES_MAX, LEVELS_MAX = 16, 4
 LEVELS_UP_MAX = 64
+CUT = "…"
 
 
 def event_of(said: Any) -> dict[str, Any] | None:
@@ -56,9 +63,12 @@ def _tool_call(said: Said) -> dict[str, Any]:
     error = (result.get("error") or result.get("is_error")) if isinstance(result, Mapping) else None
     if error:
         return _error(said, result if error is True else error)
-    content = _called(said)
-    if result is not None and _is_short(result):
-        content += f" -> {_compact(result)}"
+    name = _name(said)
+    if result is None:
+        content = f"{name} {_input(said, CAPTURED_OTHER_CODE_POINTS_MAX - len(name) - 1)}"
+    else:
+        asked, came = _shared(said, result, CAPTURED_OTHER_CODE_POINTS_MAX - len(f"{name}  -> "))
+        content = f"{name} {asked} -> {came}"
     return {"kind": "tool_call", "content": content, "status": COMPLETED, **_which(said)}
 
 
@@ -67,8 +77,9 @@ def _failure(said: Said) -> dict[str, Any]:
 
 
 def _error(said: Said, error: Any) -> dict[str, Any]:
-    content = f"{_compact(error)}: {_called(said)}" if error else f"failed: {_called(said)}"
-    return {"kind": "error", "content": content, "status": FAILED, **_which(said)}
+    name = _name(said)
+    asked, came = _shared(said, error or "failed", CAPTURED_OTHER_CODE_POINTS_MAX - len(f": {name} "))
+    return {"kind": "error", "content": f"{came}: {name} {asked}", "status": FAILED, **_which(said)}
 
 
 def _end_of_turn(said: Said) -> dict[str, Any]:
@@ -80,32 +91,71 @@ def _which(said: Said) -> dict[str, Any]:
     return {"tool": said.get("tool_name"), "event_id": said.get("tool_use_id")}
 
 
-def _called(said: Said) -> str:
+def _name(said: Said) -> str:
     name = said.get("tool_name")
-    return f"{name if isinstance(name, str) else 'a tool'} {_compact(said.get('tool_input', {}))}"
+    return start_of(name, NAME_CODE_POINTS_MAX) if isinstance(name, str) else "a tool"
 
 
-def _is_short(result: Any) -> bool:
-    return len(result if isinstance(result, str) else encoded(result)) <= RESULT_CODE_POINTS_MAX
+def _shared(said: Said, result: Any, room: int) -> tuple[str, str]:
+    """The input of a tool and what came of it, in so many code points together."""
+    came = _compact(result)
+    asked = _input(said, max(room // 2, room - len(came)))
+    return asked, start_of(came, room - len(asked))
+
+
+def _input(said: Said, room: int) -> str:
+    """The input of a tool in so many code points: its texts are cut until it fits, and if need be its end."""
+    short = _Shortened(INPUT_CODE_POINTS_MAX).of(said.get("tool_input", {}))
+    text_max = room
+    while len(text := _said(short)) > room and text_max > TEXT_CODE_POINTS_MIN and not isinstance(short, str):
+        text_max = max(text_max * 3 // 4, TEXT_CODE_POINTS_MIN)
+        short = _with_texts_cut(short, text_max)
+    return start_of(text, room)
 
 
 def _compact(value: Any) -> str:
-    """A value as short text: a text as it is, all else as JSON."""
-    short = _shortened(value, 1)
-    return short if isinstance(short, str) else encoded(short).decode()
+    """The start of a value as text: a text as it is, all else as JSON."""
+    short = _Shortened(CAPTURED_OTHER_CODE_POINTS_MAX).of(value)
+    return start_of(_said(short), CAPTURED_OTHER_CODE_POINTS_MAX)
 
 
-def _shortened(value: Any, level: int) -> Any:
+def _said(value: Any) -> str:
+    return value if isinstance(value, str) else encoded(value).decode()
+
+
+class _Shortened:
+    """A value with the starts of its texts, their secrets taken out, and with so many entries and levels; about so much
+    of it in all.
+    """
+
+    def __init__(self, code_points_max: int) -> None:
+        self._left = code_points_max
+
+    def of(self, value: Any, level: int = 1) -> Any:
+        if isinstance(value, str):
+            text = start_of(value, CAPTURED_OTHER_CODE_POINTS_MAX) if self._left > 0 else CUT
+            self._left -= len(text)
+            return text
+        self._left -= 1
+        if not isinstance(value, Mapping | list):
+            return value
+        if level > LEVELS_MAX or self._left <= 0:
+            return CUT
+        if isinstance(value, list):
+            return [self.of(inner, level + 1) for inner in value[:ENTRIES_MAX]]
+        entries = list(value.items())[:ENTRIES_MAX]
+        return {name: self.of(inner, level + 1) for name, inner in entries}
+
+
+def _with_texts_cut(value: Any, code_points_max: int) -> Any:
+    """The same with shorter texts. Nothing has to be looked for any more: each is without its secrets."""
     if isinstance(value, str):
-        return start_of(value, TEXT_CODE_POINTS_MAX)
-    if not isinstance(value, Mapping | list):
-        return value
-    if level > LEVELS_MAX:
-        return "…"
+        return value if len(value) <= code_points_max else value[: code_points_max - len(CUT)] + CUT
     if isinstance(value, list):
-        return [_shortened(inner, level + 1) for inner in value[:ENTRIES_MAX]]
-    entries = list(value.items())[:ENTRIES_MAX]
-    return {name: _shortened(inner, level + 1) for name, inner in entries}
+        return [_with_texts_cut(inner, code_points_max) for inner in value]
+    if isinstance(value, dict):
+        return {name: _with_texts_cut(inner, code_points_max) for name, inner in value.items()}
+    return value
 
 
 # All others say nothing that is worth remembering: a session begins, ends or is compacted, a turn ends.

@@ -9,12 +9,12 @@ import os
 from collections.abc import Callable
 
 from convmem import file_descriptors
-from convmem.hooks.spool import Claim
+from convmem.hooks.claim import Claim
 
 
-def begin(claim: Claim, work: Callable[[Claim], object]) -> None:
-    """Have `work` done with the claim by a process that belongs to nobody. Without one the claim is given back: the
-    events are safe, and the next hook tries again.
+def begin(claim: Claim | None, work: Callable[[], object]) -> None:
+    """Have `work` done by a process that belongs to nobody, which has the claim then, if there is one. Where no process
+    can be begun the claim is given back: what waits is safe, and the next hook tries again.
     """
     try:
         child = os.fork()
@@ -23,19 +23,21 @@ def begin(claim: Claim, work: Callable[[Claim], object]) -> None:
         os.waitpid(child, 0)
     except OSError:
         pass  # Too many processes, or no memory for one more.
-    claim.close()
+    if claim is not None:
+        claim.close()
 
 
-def _detached(claim: Claim, work: Callable[[Claim], object]) -> None:
+def _detached(claim: Claim | None, work: Callable[[], object]) -> None:
     """In the child: leave the host's session, let a grandchild work, and end."""
     try:
         os.setsid()
         if os.fork() == 0:
-            file_descriptors.let_go_of_everything(claim.descriptor)
+            file_descriptors.let_go_of_everything(None if claim is None else claim.descriptor)
             os.chdir("/")
-            claim.tell()
+            if claim is not None:
+                claim.tell()
             gc.enable()
-            work(claim)
+            work()
     finally:
         # Whatever happened: nothing of the hook's own end is to be done twice.
         os._exit(0)

@@ -1,16 +1,17 @@
 """Delivering what waits in a spool: one process at a time, in order, patiently but not for ever.
 
-What the daemon will never take is dropped and counted; on anything else the events stay where they are. Pauses grow,
-and after a while without any success the work is left to whoever comes next: each hook that finds nobody at it begins
-anew (detaching.py).
+What the daemon will never take is dropped and counted; on anything else the events stay where they are. Each request
+says how many were dropped, and one without events does where no other is left to say it. Pauses grow, and after a while
+without any success the work is left to whoever comes next: a hook that finds nobody at it begins anew (detaching.py).
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from convmem.clock import Clock
+from convmem.hooks.claim import Claim
 from convmem.hooks.posting import OK, REFUSED, Outcome
-from convmem.hooks.spool import Claim, Spool
+from convmem.hooks.spool import Spool
 from convmem.limits import (
     CAPTURE_EVENTS_MAX,
     DELIVERY_PAUSE_MS_MAX,
@@ -25,30 +26,44 @@ Send = Callable[[Sequence[bytes], Mapping[str, Any]], Outcome]
 
 
 class Delivered(NamedTuple):
-    """How many events went out, how many were dropped, and why it ended before all was done (empty: it was)."""
+    """How many events went out, how many were dropped, why it ended before all was done (empty: it was), and how many
+    the daemon knows to have been dropped at any time.
+    """
 
     sent: int
     dropped: int
     reason: str
+    told: int = 0
 
 
 def drain(
     spool: Spool, claim: Claim, send: Send, clock: Clock, patience_ms: float, sleep_ms: Callable[[float], None]
 ) -> Delivered:
     """Deliver until nothing waits, or `patience_ms` went by without success; the claim is given back. Unavailable."""
-    sent = dropped = one_by_one = 0
+    sent = dropped = one_by_one = tried = known = 0
+    reason = ""
     pause_ms, deadline_ms = DELIVERY_PAUSE_MS_MIN, clock.monotonic_ms() + patience_ms
     while True:
         batch = spool.head(1 if one_by_one else CAPTURE_EVENTS_MAX)
         if not batch.raw:
+            count = batch.behind["dropped"]
+            if count > tried:
+                outcome, tried = send((), batch.behind), count
+                known, reason = (count, "") if outcome.status == OK else (known, outcome.reason)
             if spool.leave(claim):
-                return Delivered(sent, dropped, "")
+                # What came late may have found the claim taken.
+                left = None if spool.is_empty() else spool.claim()
+                if left is None:
+                    return Delivered(sent, dropped, reason, known)
+                claim = left
             continue
         outcome = send(batch.events, batch.behind) if batch.events else Outcome(OK)
         number = len(batch.events)
         if outcome.status == OK or (outcome.status == REFUSED and number == 1):
             refused = batch.spoiled + (outcome.refused if outcome.status == OK else number)
             spool.take_off(batch, refused)
+            if batch.events and outcome.status == OK:
+                tried = known = batch.behind["dropped"]
             sent, dropped = sent + number - (refused - batch.spoiled), dropped + refused
             one_by_one = max(0, one_by_one - number)
             pause_ms, deadline_ms = DELIVERY_PAUSE_MS_MIN, clock.monotonic_ms() + patience_ms
@@ -58,7 +73,7 @@ def drain(
             rest_ms = max(pause_ms, outcome.retry_after_ms)
             if clock.monotonic_ms() + rest_ms > deadline_ms or not _rested(claim, rest_ms, clock, sleep_ms):
                 claim.close()
-                return Delivered(sent, dropped, outcome.reason)
+                return Delivered(sent, dropped, outcome.reason, known)
             pause_ms = min(2 * pause_ms, DELIVERY_PAUSE_MS_MAX)
 
 

@@ -20,6 +20,7 @@ from convmem.limits import (
     PROJECT_BYTES_MAX,
     REDACTED_AHEAD_CODE_POINTS,
     REDACTED_BEYOND_CODE_POINTS,
+    REDACTED_FIRST_CODE_POINTS,
     SESSION_ID_BYTES_MAX,
 )
 
@@ -29,6 +30,8 @@ CODE_POINTS_MAX = {
     "error": CAPTURED_OTHER_CODE_POINTS_MAX,
 }
 CUT = "…"
+# Two of these that held secrets stay two, by a hash at their end. Other names need not, and a hash of a secret could be
+# guessed against.
 REQUIRED = ("event_id", "session_id")
 NAMES_BYTES_MAX = {
     "event_id": EVENT_ID_BYTES_MAX,
@@ -79,10 +82,11 @@ def start_of(text: str, code_points_max: int) -> str:
     Of a long text only a part is looked through, if so much is left over behind what is kept that no secret can reach
     from there to where the part ends.
     """
-    if len(text) > REDACTED_AHEAD_CODE_POINTS:
-        clean = redact.redact(text[:REDACTED_AHEAD_CODE_POINTS])
-        if len(clean) >= code_points_max + REDACTED_BEYOND_CODE_POINTS:
-            return _cut(clean, code_points_max)
+    for ahead in (code_points_max + REDACTED_FIRST_CODE_POINTS, REDACTED_AHEAD_CODE_POINTS):
+        if len(text) > ahead:
+            clean = redact.redact(text[:ahead])
+            if len(clean) >= code_points_max + REDACTED_BEYOND_CODE_POINTS:
+                return _cut(clean, code_points_max)
     return _cut(redact.redact(text), code_points_max)
 
 
@@ -98,8 +102,9 @@ def _name(given: Mapping[str, Any], name: str) -> str:
     is_there = bool(text) or name not in REQUIRED
     if not is_there or len(text) > bytes_max or len(text.encode()) > bytes_max or "\0" in text:
         raise NotAnEvent(f"{name} is empty, longer than {bytes_max} bytes or holds U+0000")
+    clean = redact.redact_name(text) if name in REQUIRED else redact.redact(text)
     # One that has grown is cut at its start: its end is what tells it from others.
-    return redact.redact_name(text).encode()[-bytes_max:].decode(errors="ignore")
+    return clean.encode()[-bytes_max:].decode(errors="ignore")
 
 
 def _time(value: Any) -> int:

@@ -1,6 +1,7 @@
 """What the host hands over on stdin: read to its end but never waited for without end, and taken apart.
 
-One JSON value, an array of them, or JSON Lines. All of it is read even if it is too much, since a host that writes into
+One JSON value, an array of them, JSON Lines, or {"events": [...]} as the daemon takes them; a byte order mark before it
+is passed over. All of it is read even if it is too much, since a host that writes into
 a pipe nobody reads may fall over that.
 
 JSON is read strictly, with one exception: hosts cut texts where it suits them, and half of a pair of surrogates that
@@ -18,6 +19,9 @@ from convmem.limits import HOOK_INPUT_BYTES_MAX, HOOK_INPUT_SILENCE_MS_MAX
 
 STDIN = 0
 PIECE_BYTES = 256 * 1024
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# What a body of /capture has; its `spool` is nothing of ours.
+EVENTS, OF_BODY = "events", {"events", "spool"}
 REPLACEMENT = rb"\ufffd"
 # One escape at a time, so that what follows an escaped backslash is no escape; whole pairs before halves.
 ESCAPE = rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
@@ -48,6 +52,7 @@ def read() -> bytes | None:
 
 def values(data: bytes) -> Iterator[Any]:
     """Each value that stands there; in the place of one that cannot be read, the Malformed that says why."""
+    data = data.removeprefix(BYTE_ORDER_MARK)
     if not data.strip():
         return
     try:
@@ -55,10 +60,13 @@ def values(data: bytes) -> Iterator[Any]:
     except Malformed as fault:
         yield from _of_lines(data, fault)
         return
-    if isinstance(whole, list):
-        yield from whole
-    else:
-        yield whole
+    yield from _inside(whole)
+
+
+def _inside(whole: Any) -> list[Any]:
+    if isinstance(whole, dict) and whole.keys() <= OF_BODY and isinstance(whole.get(EVENTS), list):
+        whole = whole[EVENTS]
+    return whole if isinstance(whole, list) else [whole]
 
 
 def _of_lines(data: bytes, fault: Malformed) -> Iterator[Any]:

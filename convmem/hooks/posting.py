@@ -18,7 +18,7 @@ from convmem.hooks.target import Address, Misplaced, Target
 from convmem.limits import DELIVERY_ANSWER_BYTES_MAX, DELIVERY_RETRY_AFTER_MS_MAX, HEADERS_BYTES_MAX
 
 PATH = "/capture"
-OK, REFUSED, NO_ANSWER = 200, 400, 0
+OK, REFUSED, NO_ANSWER, NOT_ASKED = 200, 400, 0, -1
 PIECE_BYTES = 64 * 1024
 BLANK = "BLANK"
 # What a socket says where no daemon of ours listens: none was started, one was killed, or it is not for us.
@@ -40,8 +40,9 @@ class Answer(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of the events: an HTTP status (NO_ANSWER: none), how many of them the daemon will never take, how
-    long it wants to be left alone, and what happened in words.
+    """What became of the events: an HTTP status (NO_ANSWER: none came; NOT_ASKED: nobody was there to ask, or there was
+    no token to show), how many of them the daemon will never take, how long it wants to be left alone, and what
+    happened in words.
     """
 
     status: int
@@ -53,7 +54,10 @@ class Outcome(NamedTuple):
 def deliver(
     target: Target, events: Sequence[bytes], spool: Mapping[str, Any] | None, wait_ms: float, clock: Clock
 ) -> Outcome:
-    """Send events, each one JSON text, with what the spool says of itself; never raises for what the other end does."""
+    """Send events, each one JSON text, with what the spool says of itself; never raises for what the other end does.
+
+    No events are sent only to tell of a spool.
+    """
     said = b"" if spool is None else b',"spool":%b' % json.dumps(spool).encode()
     body = b'{"events":[%b]%b}' % (b",".join(events), said)
     deadline_ms = clock.monotonic_ms() + wait_ms
@@ -66,10 +70,10 @@ def deliver(
         except NOBODY:
             reason = f"nobody listens at {address}"
         except Misplaced as fault:
-            return Outcome(NO_ANSWER, reason=str(fault))
+            return Outcome(NOT_ASKED, reason=str(fault))
         except (OSError, UnicodeError, Unanswered) as error:
             return Outcome(NO_ANSWER, reason=f"no answer from {address}: {_said(error)}")
-    return Outcome(NO_ANSWER, reason=reason)
+    return Outcome(NOT_ASKED, reason=reason)
 
 
 def _request(address: Address, token: bytes | None, body: bytes) -> bytes:

@@ -1,9 +1,8 @@
 """Secrets are taken out of what is asked before it becomes a command: nothing secret reaches the writer or the log.
 
-A project or a key that held a secret stays unlike every other (redact_name() says how), and what is asked for is
-cleaned like what is stored: so a project is found by the name it was stored under. A placeholder may be longer than
-what it stands for, so a cleaned text is cut to the bound of its field again; of a name the end is kept, which tells it
-from others.
+What is asked for is cleaned like what is stored: so a project is found by the name it was stored under. A placeholder
+may be longer than what it stands for, so a cleaned text is cut to the bound of its field again, and then ends in `…`.
+Two projects or keys that differ in a secret alone become one: a hash that tells them apart could be guessed against.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,8 +16,9 @@ from convmem.limits import (
     PROJECT_BYTES_MAX,
     SECTION_CODE_POINTS_MAX,
 )
-from convmem.quoting import start
-from convmem.redact import redact, redact_name
+from convmem.quoting import cut
+from convmem.redact import redact
+from convmem.text import cut_to_bytes
 
 Ask = TypeVar("Ask", bound=Input)
 
@@ -26,21 +26,21 @@ TAKEN_OUT = " A secret in it was replaced by a placeholder: secrets are never st
 
 
 def _project(text: str) -> str:
-    return redact_name(text).encode()[-PROJECT_BYTES_MAX:].decode(errors="ignore")
-
-
-def _key(text: str) -> str:
-    return redact_name(text)[-PREFERENCE_KEY_CODE_POINTS_MAX:]
+    return cut_to_bytes(redact(text), PROJECT_BYTES_MAX)
 
 
 def _text(code_points_max: int) -> Callable[[str], str]:
-    return lambda text: start(redact(text), code_points_max)
+    def clean(text: str) -> str:
+        redacted = redact(text)
+        return text if redacted == text else cut(redacted, code_points_max)
+
+    return clean
 
 
 # What may hold a secret, by its name in the inputs.
 CLEAN: Mapping[str, Callable[[str], str]] = {
     "project": _project,
-    "key": _key,
+    "key": _text(PREFERENCE_KEY_CODE_POINTS_MAX),
     "value": _text(PREFERENCE_VALUE_CODE_POINTS_MAX),
     **dict.fromkeys(("situation", "mistake", "correction"), _text(LESSON_TEXT_CODE_POINTS_MAX)),
     "content": _text(SECTION_CODE_POINTS_MAX),

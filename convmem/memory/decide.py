@@ -15,7 +15,7 @@ import apsw
 import msgspec
 
 from convmem.domain import Decided, Decider, Event, Stamp
-from convmem.errors import Invalid, NotFound
+from convmem.errors import Conflict, Invalid, NotFound
 from convmem.limits import FORGOTTEN_PREVIEW_CODE_POINTS, INT64_MAX, PROFILE_SECTIONS_MAX
 from convmem.memory import queries
 from convmem.memory.events import (
@@ -31,7 +31,8 @@ from convmem.memory.inputs import DeleteSection, Forget, Remember, SaveLesson, W
 from convmem.memory.model import DISTILLED_SECTIONS, FIRST_CONFIDENCE, Lesson, Preference, Source, Type, next_confidence
 from convmem.messages import queries as messages
 from convmem.messages.events import MessageDeleted
-from convmem.messages.model import Message
+from convmem.messages.model import Message, origin_facts
+from convmem.quoting import cut
 
 # What a statement tells and a later one may change, in the order it is answered.
 STATED = ("value", "confidence", "source")
@@ -192,6 +193,8 @@ def _own(record: Preference | Lesson) -> Found:
             "category": record.category,
             "key": record.key,
             **_preview(record.value),
+            "at": record.updated_at,
+            "origin": origin_facts(record.origin),
         }
         return "preference", PreferenceForgotten(number=record.number), facts
     facts = {
@@ -199,6 +202,8 @@ def _own(record: Preference | Lesson) -> Found:
         "number": record.number,
         "project": record.project,
         **_preview(record.situation),
+        "at": record.created_at,
+        "origin": origin_facts(record.origin),
     }
     return "lesson", LessonForgotten(number=record.number), facts
 
@@ -214,20 +219,22 @@ def _captured(message: Message | None) -> Found | None:
         "kind": message.capture.kind,
         "session_id": message.session_id,
         **_preview(message.content),
+        "at": message.timestamp,
+        "origin": origin_facts(message.origin),
     }
     return "interaction", MessageDeleted(message_id=message.message_id), facts
 
 
 def _preview(text: str) -> dict[str, Any]:
     """Enough of a text to know it by."""
-    is_cut = len(text) > FORGOTTEN_PREVIEW_CODE_POINTS
-    shown = text[: FORGOTTEN_PREVIEW_CODE_POINTS - 1] + "…" if is_cut else text
-    return {"preview": shown, "total_bytes": len(text.encode())}
+    return {"preview": cut(text, FORGOTTEN_PREVIEW_CODE_POINTS), "total_bytes": len(text.encode())}
 
 
 def write_section(connection: apsw.Connection, command: WriteSection, stamp: Stamp) -> Decided:
     """The section reads so from now on; if it does already, nothing is written."""
     known = queries.read_section(connection, command.section)
+    if command.replaces not in (None, _sha256(b"" if known is None else known.content.encode())):
+        raise Conflict("the section was changed meanwhile; nothing was written", field="replaces")
     is_own = command.section not in DISTILLED_SECTIONS
     if known is None and is_own and queries.own_sections(connection) >= PROFILE_SECTIONS_MAX:
         raise Invalid(

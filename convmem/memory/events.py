@@ -2,7 +2,7 @@
 
 The fields carry only what the entry itself does not: sequence, time and origin stand in the entry. A statement holds
 only what it changed. What a preference said before stands in the log already, so no event repeats it. Later events name
-a record by its number, which is the store's own; an id may come from a file, and two files may say the same. Fields are
+a record by its number, which is the store's own; an id may come from a file. Fields are
 only ever added, each with a default that means what entries written before it meant.
 """
 

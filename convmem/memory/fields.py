@@ -26,7 +26,7 @@ from convmem.limits import (
 )
 
 # No number has the length of a ULID.
-NUMBER = re.compile("[0-9]{1,19}")
+NUMBER = re.compile("[0-9]{1,25}")
 # Spaces, line ends, control and format characters: what shows nothing by itself.
 UNSEEN = {"Zs", "Zl", "Zp", "Cc", "Cf"}
 FILE_NAME = re.compile("[A-Za-z0-9_][A-Za-z0-9._-]*[.]json")
@@ -88,7 +88,7 @@ Value = Annotated[str, Field(max_length=PREFERENCE_VALUE_CODE_POINTS_MAX), VISIB
 LessonText = Annotated[str, Field(max_length=LESSON_TEXT_CODE_POINTS_MAX), VISIBLE]
 Content = Annotated[str, Field(max_length=SECTION_CODE_POINTS_MAX), VISIBLE]
 SectionName = Annotated[str, Field(pattern="^[a-z0-9_]{1,64}$")]
-Project = Annotated[str, WITHOUT_NUL, sized(1, PROJECT_BYTES_MAX), VISIBLE]
+Project = Annotated[str, WITHOUT_NUL, sized(0, PROJECT_BYTES_MAX), VISIBLE]
 Topic = Annotated[str, Field(max_length=TOPIC_CODE_POINTS_MAX), VISIBLE]
 TargetId = Annotated[str, AfterValidator(_target), BeforeValidator(_whole_as_text)]
 RecordId = Annotated[str, AfterValidator(_ulid)]

@@ -2,8 +2,8 @@
 
 A cut value never stands under its own name, so nobody writes a shortened text back: `value` is then `value_preview`,
 with `total_bytes` if it is what the record is about, else with its name and size in `omitted`. All texts of a reply are
-cut alike, as little as will do; so the longest lose most. Facts are measured as the JSON they become: a control
-character takes six bytes there.
+cut alike, as little as will do; so the longest lose most. A project stays whole: it is an argument of tools. Facts are
+measured as the JSON they become: a control character takes six bytes there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,11 @@ import msgspec
 from convmem.limits import MEMORY_FACTS_BYTES_MAX
 from convmem.quoting import start
 
-# The longest text of a record, then ever less of it. No id, hash or label is longer than the last.
+# The longest text of a record, then ever less of it. No id or hash is longer than the last.
 CUTS = (4_000, 2_000, 1_000, 500, 250, 125, 64)
 # What is a part of a text by its name already.
 SNIPPET = "snippet"
+PROJECT = "project"
 # Line separators of other formats, three bytes of UTF-8; where lines matter they go out as six or seven.
 _SEPARATORS = ("\u2028".encode(), "\u2029".encode())
 _SEPARATOR_EXTRA_BYTES = 4
@@ -63,7 +64,7 @@ def abridged(record: Mapping[str, Any], code_points_max: int, main: str | None =
             shown[field] = inner
         elif field == SNIPPET:
             shown[field] = start(value, code_points_max)
-        elif isinstance(value, str) and len(value) > code_points_max:
+        elif isinstance(value, str) and len(value) > code_points_max and field != PROJECT:
             shown[f"{field}_preview"] = start(value, code_points_max)
             size_bytes = len(value.encode())
             if field == main:

@@ -27,24 +27,36 @@ SHORTEST_CODE_POINTS = 60
 
 async def search_history(access: Access, ask: SearchHistory) -> Answer:
     """{history[{message_id, number, kind, session_id, timestamp, role, project?, snippet, snippet_start, total_bytes,
-    origin}], complete, more?}, best first.
+    origin}], complete, more?, at_least?}, best first. `more` counts those that match as well, as far as was looked:
+    `at_least` names its lists that may be longer.
     """
     ask, _ = cleaned(ask)
-    found = await _searched(access, ask.query, ask.limit, project=ask.project, captured_kind="prompt")
-    facts = fitted({"history": [history_facts(result) for result in found["results"]]})
-    block = Block("[history]", list(map(history_quote, facts["history"])), facts.get("more", {}).get("history", 0))
+    found = await _searched(access, ask.query, ask.limit + 1, project=ask.project, captured_kind="prompt")
+    results = found["results"]
+    shown = [history_facts(result) for result in results[: ask.limit]]
+    facts = fitted({"history": shown}, {"history": len(results) - len(shown)})
+    # One more than asked for is there, and nobody has looked for others behind it.
+    is_at_least = len(results) > ask.limit
+    more = facts.get("more", {}).get("history", 0)
+    block = Block("[history]", list(map(history_quote, facts["history"])), more, is_at_least)
     text = page(INTRO, [block], HISTORY_CODE_POINTS_MAX, shortest=SHORTEST_CODE_POINTS)
-    return Answer({**facts, "complete": found["complete"]}, text or NOTHING)
+    least = {"at_least": ["history"]} if is_at_least else {}
+    return Answer({**facts, **least, "complete": found["complete"]}, text or NOTHING)
 
 
-async def found_in_history(access: Access, topic: str, limit: int, project: str | None) -> list[dict[str, Any]]:
-    """The messages of all kinds that match best, as facts; the project's own first, then those of none, if there is
-    one.
+async def found_in_history(
+    access: Access, topic: str, limit: int, project: str | None
+) -> tuple[list[dict[str, Any]], bool]:
+    """The messages of all kinds that match best, as facts, and whether others may match; the project's own first, then
+    those of none, if there is one.
     """
-    found = (await _searched(access, topic, limit, project=project))["results"]
-    if project is not None and len(found) < limit:
-        found += (await _searched(access, topic, limit - len(found), unassigned=True))["results"]
-    return [history_facts(result) for result in found]
+    found = await _searched(access, topic, limit, project=project)
+    results, is_whole = found["results"], found["complete"] and "truncated" not in found
+    if project is not None and len(results) < limit:
+        found = await _searched(access, topic, limit - len(results), unassigned=True)
+        results += found["results"]
+        is_whole = is_whole and found["complete"] and "truncated" not in found
+    return [history_facts(result) for result in results], len(results) == limit or not is_whole
 
 
 async def _searched(access: Access, query: str, limit: int, **filters: str | bool | None) -> dict[str, Any]:

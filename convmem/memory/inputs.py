@@ -61,6 +61,7 @@ class WriteSection(Input):
 
     section: fields.SectionName = Field(description="Its name: a-z, 0-9, _; max 64.")
     content: fields.Content = Field(description="Its text.")
+    replaces: str | None = Field(default=None, description="SHA-256 of the text it replaces, of an empty one if none.")
 
     @property
     def size_bytes(self) -> int:

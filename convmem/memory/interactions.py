@@ -9,7 +9,7 @@ from convmem.domain import Access, Answer
 from convmem.limits import INTERACTION_CODE_POINTS_MAX, INTERACTIONS_CODE_POINTS_MAX
 from convmem.memory.fitting import fitted
 from convmem.memory.inputs import GetRecentInteractions
-from convmem.messages.queries import captured
+from convmem.messages.queries import capture_totals, captured
 from convmem.profile_text import INTRO, part
 from convmem.quoting import Block, Quote, moment, origin, page
 
@@ -19,18 +19,26 @@ SHORTEST_CODE_POINTS = 60
 
 async def get_recent_interactions(access: Access, ask: GetRecentInteractions) -> Answer:
     """{interactions[{number, message_id, kind, timestamp, session_id, project?, tool?, status?, directory?, content,
-    origin}], more?}, newest first; a longer content is `content_preview` and `total_bytes`.
+    origin}], more?}, newest first, and `more` counts those before; a longer content is `content_preview` and
+    `total_bytes`.
     """
-    found = await access.read(_captured, ask)
-    facts = fitted({"interactions": found}, code_points_max=INTERACTION_CODE_POINTS_MAX)
+    found, count = await access.read(_captured, ask)
+    older = {"interactions": count - len(found)}
+    facts = fitted({"interactions": found}, older, code_points_max=INTERACTION_CODE_POINTS_MAX)
     more = facts.get("more", {}).get("interactions", 0)
     block = Block("[interactions]", list(map(_quote, facts["interactions"])), more)
     text = page(INTRO, [block], INTERACTIONS_CODE_POINTS_MAX, shortest=SHORTEST_CODE_POINTS)
     return Answer(facts, text or NOTHING)
 
 
-def _captured(connection: apsw.Connection, ask: GetRecentInteractions) -> list[dict[str, Any]]:
-    return [interaction_facts(message.facts()) for message in captured(connection, kind=ask.kind, limit=ask.limit)]
+def _captured(connection: apsw.Connection, ask: GetRecentInteractions) -> tuple[list[dict[str, Any]], int]:
+    """The newest as facts, and how many there are in all."""
+    newest = captured(connection, kind=ask.kind, limit=ask.limit)
+    found = [interaction_facts(message.facts()) for message in newest]
+    if len(found) < ask.limit:
+        return found, len(found)
+    totals = capture_totals(connection)
+    return found, sum(totals.values()) if ask.kind is None else totals[ask.kind]
 
 
 def interaction_facts(message: Mapping[str, Any]) -> dict[str, Any]:

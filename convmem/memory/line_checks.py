@@ -13,11 +13,14 @@ from convmem.domain import Named
 from convmem.errors import Invalid
 from convmem.inputs import Input, exact
 from convmem.memory import fields
-from convmem.memory.model import Category, Source, lesson_name, preference_name
+from convmem.memory.model import DISTILLED_SECTIONS, Category, Source, lesson_name, preference_name
+from convmem.messages.model import packed
 from convmem.record_lines import OriginRead, Time
 
 # What an identity begins with.
 PREFERENCE, LESSON, SECTION = b"p", b"l", b"s"
+# What that of a message does. Ids stand beside those of messages, so that no two records of any kind bear the same.
+MESSAGE = b"m"
 
 
 class _TimesRead(Input):
@@ -73,18 +76,25 @@ class SectionRead(_TimesRead):
 def check_preference(value: Mapping[str, Any]) -> Named:
     """Check every field of a line; Invalid with `field` for the first that is wrong."""
     given = exact(PreferenceRead, value)
-    return Named(PREFERENCE + preference_name(given.project, given.category, given.key))
+    return Named(PREFERENCE + preference_name(given.project, given.category, given.key), ids=(borne_id(given.id),))
 
 
 def check_lesson(value: Mapping[str, Any]) -> Named:
     """Check every field of a line, likewise."""
     given = exact(LessonRead, value)
-    return Named(LESSON + lesson_name(given.project, given.situation, given.mistake, given.correction))
+    name = lesson_name(given.project, given.situation, given.mistake, given.correction)
+    return Named(LESSON + name, ids=(borne_id(given.id),))
 
 
 def check_section(value: Mapping[str, Any]) -> Named:
     """Check every field of a line, likewise."""
-    return Named(SECTION + exact(SectionRead, value).section.encode())
+    section = exact(SectionRead, value).section
+    return Named(SECTION + section.encode(), is_limited=section not in DISTILLED_SECTIONS)
+
+
+def borne_id(record_id: str) -> bytes:
+    """The id of a preference or lesson, as the identity of a message of this id."""
+    return MESSAGE + packed(record_id)
 
 
 def look_closely(line: bytes) -> None:

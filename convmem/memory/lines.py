@@ -4,22 +4,28 @@
     lesson       by project and its three texts
     profile      a section, by its name
 
+What makes it another one is its content: where and when the same was said, and under which id, is nothing new.
+
 A line holds what the record is, with origin, times and confidence, not where it stands: no number, no sequence. It is
 read twice: checked (line_checks.py), and decoded here once the whole file has passed.
 """
 
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 import apsw
 import msgspec
 
-from convmem.domain import Event, Kept, Record, RecordType
+from convmem.domain import Borne, Event, Kept, Record, RecordType
+from convmem.errors import Invalid
+from convmem.limits import PROFILE_SECTIONS_MAX
 from convmem.memory import kept, queries
 from convmem.memory.events import LessonKept, PreferenceKept, SectionKept
 from convmem.memory.line_checks import (
     LESSON,
     PREFERENCE,
     SECTION,
+    borne_id,
     check_lesson,
     check_preference,
     check_section,
@@ -30,6 +36,12 @@ from convmem.record_lines import OriginLine, escaped, origin_line
 
 Numbered = TypeVar("Numbered", PreferenceKept, LessonKept)
 _ENCODER = msgspec.json.Encoder()
+# What each tells beside that by which it is known.
+TOLD: Mapping[type[Event], tuple[str, ...]] = {
+    PreferenceKept: ("value", "confidence", "source", "previous_value"),
+    LessonKept: (),
+    SectionKept: ("content",),
+}
 
 
 class _PreferenceLine(msgspec.Struct, tag="preference", omit_defaults=True, kw_only=True):
@@ -193,6 +205,30 @@ def stored_section(connection: apsw.Connection, name: bytes) -> Kept | None:
     return None if found is None else kept.section(found)
 
 
+def borne_by_preferences(connection: apsw.Connection) -> Iterator[Borne]:
+    """The ids of all preferences that are stored."""
+    return (Borne(borne_id(found.id), PREFERENCE + found.name) for found in queries.preference_ids(connection))
+
+
+def borne_by_lessons(connection: apsw.Connection) -> Iterator[Borne]:
+    """The ids of all lessons that are stored."""
+    return (Borne(borne_id(found.id), LESSON + found.name) for found in queries.lesson_ids(connection))
+
+
+def says_the_same(before: Kept, record: Record) -> bool:
+    """True if the file's record tells nothing that the stored one does not. A lesson of the same texts never does."""
+    return all(getattr(before.event, name) == getattr(record.event, name) for name in TOLD[type(record.event)])
+
+
+def refuse_more_sections(connection: apsw.Connection, count: int) -> None:
+    """Invalid if the profile has no room for so many more sections of a person's own."""
+    if queries.own_sections(connection) + count > PROFILE_SECTIONS_MAX:
+        raise Invalid(
+            f"with this the profile would have more than {PROFILE_SECTIONS_MAX} sections, which is as many as it can",
+            field="section",
+        )
+
+
 def replacing(before: Kept, record: Record, sequence: int) -> Kept:
     """The file's record in the place of the stored one, whose id and number it takes over."""
     own = {
@@ -204,11 +240,9 @@ def replacing(before: Kept, record: Record, sequence: int) -> Kept:
     return Kept(before.sequence, record.at_ms, record.origin, event)
 
 
-def numbered(event: Numbered, number: int | None) -> Numbered:
-    """A record with this number, unless it has one; without its number for None."""
-    if number is not None and event.number is not None:
-        return event
-    return msgspec.structs.replace(event, number=number)
+def numbered(event: Numbered, number: int) -> Numbered:
+    """A record with this number, unless it has one."""
+    return event if event.number is not None else msgspec.structs.replace(event, number=number)
 
 
 PREFERENCES = RecordType(
@@ -220,7 +254,9 @@ PREFERENCES = RecordType(
     decode=decode_preference,
     identify=identify,
     stored=stored_preference,
+    is_same=says_the_same,
     replacing=replacing,
+    borne=borne_by_preferences,
     numbered=numbered,
 )
 LESSONS = RecordType(
@@ -232,7 +268,9 @@ LESSONS = RecordType(
     decode=decode_lesson,
     identify=identify,
     stored=stored_lesson,
+    is_same=says_the_same,
     replacing=replacing,
+    borne=borne_by_lessons,
     numbered=numbered,
 )
 SECTIONS = RecordType(
@@ -244,6 +282,8 @@ SECTIONS = RecordType(
     decode=decode_section,
     identify=identify,
     stored=stored_section,
+    is_same=says_the_same,
     replacing=replacing,
+    refuse_more=refuse_more_sections,
 )
 RECORD_TYPES = (PREFERENCES, LESSONS, SECTIONS)

@@ -159,7 +159,7 @@ def by_number(connection: apsw.Connection, number: int) -> Preference | Lesson |
 
 
 def by_id(connection: apsw.Connection, record_id: str) -> Preference | Lesson | None:
-    """The preference or lesson of this ULID, or None; of several, which only a file of others can bring, the oldest."""
+    """The preference or lesson of this ULID, or None; of several the oldest."""
     oldest = "ORDER BY sequence LIMIT 1"
     return _one(connection, f"WHERE preference_id = ? {oldest}", f"WHERE lesson_id = ? {oldest}", record_id)
 
@@ -167,6 +167,25 @@ def by_id(connection: apsw.Connection, record_id: str) -> Preference | Lesson | 
 def _one(connection: apsw.Connection, preference: str, lesson: str, named: int | str) -> Preference | Lesson | None:
     found = next(read_preferences(connection, preference, (named,)), None)
     return found or next(read_lessons(connection, lesson, (named,)), None)
+
+
+class Identified(NamedTuple):
+    """The ULID of a preference or lesson, and its name (model.py)."""
+
+    id: str
+    name: bytes
+
+
+def preference_ids(connection: apsw.Connection) -> Iterator[Identified]:
+    """Which preference bears which ULID."""
+    rows: Any = connection.execute("SELECT preference_id, name FROM memory_preference")
+    return map(Identified._make, rows)
+
+
+def lesson_ids(connection: apsw.Connection) -> Iterator[Identified]:
+    """Which lesson bears which ULID."""
+    rows: Any = connection.execute("SELECT lesson_id, name FROM memory_lesson")
+    return map(Identified._make, rows)
 
 
 class Searched(NamedTuple):

@@ -1,12 +1,13 @@
 """How much is remembered: counts by kind, sizes, from when to when, and the sections of the profile."""
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import apsw
 
 from convmem.domain import Access, Answer
-from convmem.limits import STATISTICS_CODE_POINTS_MAX
+from convmem.limits import LIST_ENTRIES_MAX, STATISTICS_CODE_POINTS_MAX
 from convmem.memory import queries
 from convmem.memory.inputs import MemoryStats
 from convmem.messages import queries as messages
@@ -19,7 +20,7 @@ SIZES = {"log_bytes": "log", "index_bytes": "index", "search_bytes": "search"}
 async def memory_stats(access: Access, ask: MemoryStats) -> Answer:
     """{preferences, preferences_by_category, lessons, captured{kind: n}, messages, sessions, sizes{log, index, search:
     bytes}, preference_times, lesson_times, message_times{oldest_at?, newest_at?}, sections[{section, code_points,
-    updated_at}]}.
+    updated_at}], more?{sections}}; `more` counts the sections that are not listed.
     """
     facts = await access.read(_counted)
     health = access.health()
@@ -29,7 +30,9 @@ async def memory_stats(access: Access, ask: MemoryStats) -> Answer:
 
 def _counted(connection: apsw.Connection) -> dict[str, Any]:
     own, all_messages = queries.totals(connection), messages.totals(connection)
-    return {
+    listed = islice(queries.sections(connection), LIST_ENTRIES_MAX)
+    more = own.sections - LIST_ENTRIES_MAX
+    facts = {
         "preferences": own.preferences,
         "preferences_by_category": dict(queries.category_totals(connection)),
         "lessons": own.lessons,
@@ -41,9 +44,10 @@ def _counted(connection: apsw.Connection) -> dict[str, Any]:
         "message_times": _times(*messages.times(connection)),
         "sections": [
             {"section": found.section, "code_points": len(found.content), "updated_at": found.updated_at}
-            for found in queries.sections(connection)
+            for found in listed
         ],
     }
+    return {**facts, "more": {"sections": more}} if more > 0 else facts
 
 
 def _times(oldest_at: int | None, newest_at: int | None) -> dict[str, int]:
@@ -54,17 +58,18 @@ def _times(oldest_at: int | None, newest_at: int | None) -> dict[str, int]:
 def _text(facts: Mapping[str, Any]) -> str:
     """The page; names of sections are the only thing on it that was stored."""
     categories = _listed(facts["preferences_by_category"])
+    more = facts.get("more", {}).get("sections", 0)
     lines = [
         f"Preferences: {facts['preferences']}{categories}{_span(facts['preference_times'])}",
         f"Lessons: {facts['lessons']}{_span(facts['lesson_times'])}",
         f"Messages: {facts['messages']} in {facts['sessions']} sessions{_span(facts['message_times'])}",
         f"Captured by hooks: {sum(facts['captured'].values())}{_listed(facts['captured'])}",
         "Bytes on disk: " + ", ".join(f"{name} {size:,}" for name, size in facts["sizes"].items()),
-        f"Profile sections: {len(facts['sections'])}",
+        f"Profile sections: {len(facts['sections']) + more}",
     ]
     sizes = [f"{found['section']} ({found['code_points']:,} characters)" for found in facts["sections"]]
     room = STATISTICS_CODE_POINTS_MAX - len("\n".join(lines)) - len("\n> ")
-    return "\n".join([*lines, *([f"> {_as_many(sizes, room)}"] if sizes else [])])
+    return "\n".join([*lines, *([f"> {_as_many(sizes, more, room)}"] if sizes else [])])
 
 
 def _listed(counts: Mapping[str, int]) -> str:
@@ -76,11 +81,11 @@ def _span(times: Mapping[str, int]) -> str:
     return f", {moment(times['oldest_at'])} to {moment(times['newest_at'])}" if times else ""
 
 
-def _as_many(texts: list[str], room: int) -> str:
-    """As many as find room, and how many did not."""
+def _as_many(texts: list[str], more: int, room: int) -> str:
+    """As many as find room, and how many did not, with those that are not among them."""
     for count in range(len(texts), 0, -1):
-        more = len(texts) - count
-        line = ", ".join(texts[:count]) + (f" … and {more} more" if more else "")
+        left_out = len(texts) - count + more
+        line = ", ".join(texts[:count]) + (f" … and {left_out} more" if left_out else "")
         if len(line) <= room:
             return line
     return cut(texts[0], room)

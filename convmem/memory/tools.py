@@ -4,6 +4,9 @@ What is written is cleaned of secrets and left with the writer, what is read has
 prose for the model, its facts are for programs.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from convmem.domain import Access, Answer, Tool
 from convmem.memory.cleaning import TAKEN_OUT, cleaned
 from convmem.memory.exporting import export_memory
@@ -23,7 +26,8 @@ from convmem.memory.interactions import get_recent_interactions
 from convmem.memory.profile import get_profile
 from convmem.memory.recall import recall
 from convmem.memory.statistics import memory_stats
-from convmem.quoting import plain
+from convmem.profile_text import INTRO
+from convmem.quoting import Part, Quote, day, origin
 
 OUTCOMES = {
     "saved": "Saved as #{number} (confidence {confidence}).",
@@ -52,11 +56,20 @@ async def forget(access: Access, ask: Forget) -> Answer:
     facts = await access.write(ask)
     if not facts["removed"]:
         return Answer(facts, f"Nothing has the number or id {ask.target_id}; nothing was removed.")
-    lines = (
-        f"Removed {removed['type']} #{removed['number']} for ever.\n> {plain(removed['preview'])}"
-        for removed in facts["removed"]
-    )
+    lines = [INTRO]
+    for removed in facts["removed"]:
+        quote = _removed_quote(removed)
+        lines += [f"Removed {removed['type']} #{removed['number']} for ever.", quote.shown(quote.code_points)]
     return Answer(facts, "\n".join(lines))
+
+
+def _removed_quote(removed: Mapping[str, Any]) -> Quote:
+    """What was removed, on one line, as it was quoted before: its preview says itself where it was cut."""
+    said = removed.get("category") or removed.get("kind") or removed["type"]
+    head = f"[{removed['number']}] {day(removed['at'])} [{said}] {origin(removed)}"
+    if "key" in removed:
+        return Quote(head, Part(removed["key"]), Part(removed["preview"], "= "))
+    return Quote(head, Part(removed["preview"]))
 
 
 TOOLS = (

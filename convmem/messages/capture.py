@@ -36,7 +36,7 @@ class Spool(Input):
 class CaptureGiven(Input):
     """A body of /capture."""
 
-    events: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=CAPTURE_EVENTS_MAX)]
+    events: Annotated[list[Any], Field(max_length=CAPTURE_EVENTS_MAX)]
     spool: Spool | None = None
 
 
@@ -56,8 +56,11 @@ class Dropped(NamedTuple):
 
 
 def given(arguments: Mapping[str, Any]) -> CaptureGiven:
-    """The body as an input; Invalid with `field`."""
-    return checked(CaptureGiven, arguments)
+    """The body as an input; Invalid with `field`. Without events it may only tell of a spool."""
+    body = checked(CaptureGiven, arguments)
+    if not body.events and body.spool is None:
+        raise Invalid("events must have at least 1 entry", field="events")
+    return body
 
 
 async def capture(access: Access, body: CaptureGiven) -> dict[str, Any]:
@@ -66,13 +69,13 @@ async def capture(access: Access, body: CaptureGiven) -> dict[str, Any]:
     Invalid if no event can be taken in; RetryError or StoreFailed if it is not known that all are stored: then all may
     be sent again.
     """
-    code_points = sum(len(str(event.get("content", ""))) for event in body.events)
+    code_points = sum(len(str(event)) for event in body.events)
     if code_points > CLEANED_AT_ONCE_CODE_POINTS_MAX:
         commands, dropped = await asyncio.to_thread(_read, body.events)
     else:
         commands, dropped = _read(body.events)
     refused = [one for one in dropped if one.code != BLANK]
-    if len(refused) == len(body.events):
+    if refused and len(refused) == len(body.events):
         first = refused[0]
         field = f"events.{first.place}" + (f".{first.field}" if first.field else "")
         raise Invalid(f"events.{first.place}: {first.message}", field=field)
@@ -82,13 +85,15 @@ async def capture(access: Access, body: CaptureGiven) -> dict[str, Any]:
     return {"stored": len(outcomes) - replayed, "replayed": replayed, "dropped": facts}
 
 
-def _read(events: Sequence[Mapping[str, Any]]) -> tuple[list[CaptureEvent], list[Dropped]]:
+def _read(events: Sequence[Any]) -> tuple[list[CaptureEvent], list[Dropped]]:
     """The commands of those that can be taken in, cleaned, and the others."""
     commands, dropped = [], []
     for place, event in enumerate(events):
-        event_id = event.get("event_id")
+        event_id = event.get("event_id") if isinstance(event, dict) else None
         named = event_id if isinstance(event_id, str) and len(event_id) <= EVENT_ID_BYTES_MAX else None
         try:
+            if not isinstance(event, dict):
+                raise Invalid("an event must be an object")
             read = checked(CaptureEvent, event)
         except CallerError as error:
             dropped.append(Dropped(place, named, error.code, error.message, error.details.get("field")))

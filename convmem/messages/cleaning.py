@@ -1,7 +1,8 @@
 """What is taken out of texts before they become commands: secrets, and what is too long of what a hook saw.
 
 A secret that was stored once is in the log, in the index and in every backup; so it is taken out before anything is
-written. Names (ids, tags, directories) that held one stay different from each other: redact_name() says how.
+written. Two ids that held one stay two (redact_name() says how); other names need not, and a hash of a secret could be
+guessed against.
 
 What a person or an agent writes is stored as it was sent, unless the daemon is to redact everything; what hooks capture
 is always cleaned.
@@ -42,19 +43,17 @@ EVENT_NAMES: Mapping[str, int] = {
     "status": CAPTURE_STATUS_BYTES_MAX,
     "directory": CAPTURE_DIRECTORY_BYTES_MAX,
 }
+# Those of them that must stay unlike each other.
+IDS: Mapping[str, Callable[[str], str]] = {"event_id": redact_name, "session_id": redact_name}
 # What of a message's metadata may hold one, beside the tags.
-METADATA_TEXTS: Mapping[str, Callable[[str], str]] = {
-    "summary": redact,
-    "tool_call_id": redact_name,
-    "project": redact_name,
-}
+METADATA_TEXTS = ("summary", "tool_call_id", "project")
 
 
 def cleaned_event(event: CaptureEvent) -> CaptureEvent:
     """The event without secrets and with no more text than is kept; a name that has grown too long is cut."""
     given = event.model_dump()
     names = {
-        name: _within(redact_name(given[name]), bytes_max)
+        name: _within(IDS.get(name, redact)(given[name]), bytes_max)
         for name, bytes_max in EVENT_NAMES.items()
         if given[name] is not None
     }
@@ -80,9 +79,9 @@ def cleaned_message(ask: Written) -> Written:
     if "session_id" in given:
         given["session_id"] = redact_name(given["session_id"])
     metadata = given.get("metadata") or {}
-    for name, clean in METADATA_TEXTS.items():
+    for name in METADATA_TEXTS:
         if metadata.get(name) is not None:
-            metadata[name] = clean(metadata[name])
+            metadata[name] = redact(metadata[name])
     if metadata.get("tags"):
-        metadata["tags"] = [redact_name(tag) for tag in metadata["tags"]]
+        metadata["tags"] = list(map(redact, metadata["tags"]))
     return checked(type(ask), given)

@@ -107,7 +107,8 @@ class ReceiptKept(Event, frozen=True, kw_only=True, omit_defaults=True, tag="rec
 class FingerprintKept(Event, frozen=True, kw_only=True, omit_defaults=True, tag="fingerprint_kept"):
     """What a hook's event left behind (fingerprints.py), so that it is stored once; it outlives its message.
 
-    The entry says when it came in; `timestamp` is the event's own time.
+    The entry says when it came in; `timestamp` is the event's own time. `text` is empty where another hook had seen the
+    same: that one is stored, this one is only known.
     """
 
     session: bytes

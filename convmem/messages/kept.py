@@ -14,6 +14,7 @@ import apsw
 from convmem.domain import Kept, Origin, Waste
 from convmem.messages import queries
 from convmem.messages.events import FingerprintKept, MessageKept, Receipt, ReceiptKept
+from convmem.messages.fingerprints import mark
 from convmem.messages.model import Relation, split_tags
 
 # A field is left out as a default only if it is the very same text, not an equal one.
@@ -115,6 +116,20 @@ def _fingerprints(connection: apsw.Connection) -> Iterator[Kept]:
     for sequence, received_at, session, event, text, timestamp in rows:
         kept = FingerprintKept(session=session, event=event, text=text, timestamp=timestamp)
         yield Kept(sequence, received_at, Origin("", ""), kept)
+
+
+def left(connection: apsw.Connection, record: Kept) -> FingerprintKept | None:
+    """The fingerprint of a captured message that a file brings; None if its event is known. A file holds none itself:
+    what it says of the event is enough to make it anew.
+    """
+    event = record.event
+    assert isinstance(event, MessageKept)
+    if event.capture is None:
+        return None
+    made = mark(event.session_id, event.capture.event_id, event.capture.kind, event.content)
+    if queries.is_known(connection, made):
+        return None
+    return FingerprintKept(session=made.session, event=made.event, text=made.text, timestamp=record.at_ms)
 
 
 def waste(connection: apsw.Connection) -> Waste:

@@ -126,6 +126,12 @@ def stored(connection: apsw.Connection, name: bytes) -> Kept | None:
     return kept.stored(connection, unpacked(name.removeprefix(IDENTITY)))
 
 
+def is_same(before: Kept, record: Record) -> bool:
+    """True if a file of the store would hold the same line."""
+    plain = msgspec.structs.replace(before.event, changed_sequence=None, number=None)
+    return record == Record(before.at_ms, before.origin, plain)
+
+
 def replacing(before: Kept, record: Record, sequence: int) -> Kept:
     """The message of the file in the place of the stored one: a revision above both, last changed at `sequence`."""
     assert isinstance(before.event, MessageKept)
@@ -138,9 +144,9 @@ def replacing(before: Kept, record: Record, sequence: int) -> Kept:
     return Kept(before.sequence, record.at_ms, record.origin, event)
 
 
-def numbered(event: MessageKept, number: int | None) -> MessageKept:
-    """A captured message with this number, unless it has one; without its number for None. Others are as they are."""
-    if event.capture is None or (number is not None and event.number is not None):
+def numbered(event: MessageKept, number: int) -> MessageKept:
+    """A captured message with this number, unless it has one. Others are as they are."""
+    if event.capture is None or event.number is not None:
         return event
     return msgspec.structs.replace(event, number=number)
 
@@ -154,6 +160,8 @@ MESSAGES = RecordType(
     decode=decode,
     identify=identify,
     stored=stored,
+    is_same=is_same,
     replacing=replacing,
     numbered=numbered,
+    leaves=kept.left,
 )

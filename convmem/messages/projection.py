@@ -41,6 +41,9 @@ def message_written(connection: apsw.Connection, event: MessageWritten, place: P
     if event.capture is not None:
         left = mark(event.session_id, event.capture.event_id, event.capture.kind, event.content)
         _insert_fingerprint(connection, left, at_ms, place)
+        long_ago = (place.at_ms - CAPTURE_KNOWN_MS,)
+        over = connection.execute("DELETE FROM messages_captured_session WHERE last_at < ? RETURNING session", long_ago)
+        connection.executemany("DELETE FROM messages_fingerprint WHERE session = ?", over.fetchall())
     if event.receipt is not None:
         connection.execute("DELETE FROM messages_receipt WHERE timestamp < ?", (place.at_ms - RECEIPTS_KEPT_MS,))
         where = (place.origin.device, event.message_id, event.session_id, place.at_ms, place.sequence)
@@ -66,7 +69,7 @@ def receipt_kept(connection: apsw.Connection, event: ReceiptKept, place: Place) 
 
 
 def fingerprint_kept(connection: apsw.Connection, event: FingerprintKept, place: Place) -> None:
-    """Show what an event of a hook left behind."""
+    """Show what an event of a hook left behind. By its time no session is forgotten: a file may say any time."""
     _insert_fingerprint(connection, Mark(event.session, event.event, event.text), event.timestamp, place)
 
 
@@ -275,18 +278,15 @@ def _insert_receipt(
 
 
 def _insert_fingerprint(connection: apsw.Connection, left: Mark, timestamp: int, place: Place) -> None:
-    """Remember an event of a hook, and forget those of sessions that have been over for long."""
-    connection.execute(
-        "INSERT INTO messages_captured_session VALUES (?1, ?2)"
-        " ON CONFLICT (session) DO UPDATE SET last_at = max(last_at, ?2)",
-        (left.session, place.at_ms),
-    )
-    connection.execute(
-        "INSERT INTO messages_fingerprint VALUES (?, ?, ?, ?, ?, ?)", (*left, timestamp, place.at_ms, place.sequence)
-    )
-    over, long_ago = "FROM messages_captured_session WHERE last_at < ?", (place.at_ms - CAPTURE_KNOWN_MS,)
-    connection.execute(f"DELETE FROM messages_fingerprint WHERE session IN (SELECT session {over})", long_ago)
-    connection.execute(f"DELETE {over}", long_ago)
+    """Remember an event of a hook. Of two messages of a file that say they are one event the first is believed."""
+    row = (*left, timestamp, place.at_ms, place.sequence)
+    connection.execute("INSERT INTO messages_fingerprint VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
+    if connection.changes():
+        connection.execute(
+            "INSERT INTO messages_captured_session VALUES (?1, ?2)"
+            " ON CONFLICT (session) DO UPDATE SET last_at = max(last_at, ?2)",
+            (left.session, place.at_ms),
+        )
 
 
 APPLIERS: Mapping[type[Event], Callable[[apsw.Connection, Any, Place], None]] = {

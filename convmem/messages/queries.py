@@ -226,7 +226,7 @@ def is_known(connection: apsw.Connection, left: Mark) -> bool:
 
 
 def has_twin(connection: apsw.Connection, left: Mark, timestamp: int, apart_ms_max: int) -> bool:
-    """True if the session has an event of this kind and text from nearly the same time."""
+    """True if the session has stored an event of this kind and text from nearly the same time."""
     found = connection.execute(
         "SELECT 1 FROM messages_fingerprint WHERE session = ? AND text = ? AND timestamp BETWEEN ? AND ?",
         (left.session, left.text, timestamp - apart_ms_max, timestamp + apart_ms_max),

@@ -2,8 +2,9 @@
 
 `redact("DB_PASSWORD=hunter2 psql")` is `DB_PASSWORD=[REDACTED:credential] psql`. Recall goes before precision: behind
 `=` every value is taken, so `token = get_token()` loses the name of a function too, and a line of letters and digits
-below a key is taken for the rest of it. Prose stays ("the token: see docs", "password: required"), and with it a secret
-that is one plain lower-case word behind a colon.
+below a key is taken for the rest of it. What only refers to a value (`${DB_PASSWORD}`, `os.environ["X"]`) stays, and
+prose does ("the token: see docs", "password: required"), with it a secret that is one plain lower-case word behind a
+colon.
 
 A pattern is compiled when the first text with a cue of it comes: most prompts of a hook that has just started need one
 or none, and importing this costs no more than importing `re`.
@@ -19,7 +20,7 @@ from functools import cache
 from convmem.redact.patterns import PATTERNS
 
 MARK = "[REDACTED:"
-ROUNDS_MAX = 4
+ROUNDS_MAX = 8
 NAME_DIGEST_HEX = 16
 
 

@@ -7,7 +7,9 @@ Rejected: one table a vendor's documentation (they change; prefixes stay), check
 one to keep quiet), and public halves such as `pk_live_`.
 """
 
-from convmem.redact.named import ENCODED, FLAG_CUES, FLAGGED, NAME_CUES, NAMED, SPOKEN, USER
+from convmem.redact import spoken
+from convmem.redact.named import FLAG_CUES, FLAGGED, NAMED
+from convmem.redact.names import NAME_CUES
 from convmem.redact.pieces import BASE64, BREAK, HEX, ID, NOT_IN_WORD, PLACED, STOP, WORD, exact, open_ended, rest
 
 # PEM and the files that are like it. Without an end, the lines that can be part of a key are taken.
@@ -22,9 +24,19 @@ _PEM_IN_BASE64 = "LS0tLS1CRUdJTi(?:BSU0EgUFJJ|BQUklWQVRF|BFQyBQUklW|BPUEVOU1NI|B
 # URLs with a password. One that holds a slash is taken too, unless it looks like a port.
 _USER_SIGN = r"A-Za-z0-9._~%!$&()*+,;=|^{}\[\]-"
 _URL_SIGN = r"!#-&(-.0-;=A-Z\[\]^_a-~\u00c0-\u00ff"
+_REFERENCE = (
+    r"(?:\$\{[A-Za-z_][A-Za-z0-9_.]{0,64}\}|\$[A-Z_][A-Z0-9_]{0,64}|\{\{?[A-Za-z_. ]{1,64}\}?\}|%[A-Z_]{1,64}%)"
+)
 _URL = (
-    rf"(:(?://|\\/\\/)[{_USER_SIGN}]{{0,128}}:)(?!//|[0-9]{{1,5}}[,;/?#)]|{PLACED}@)"
+    rf"(:(?://|\\/\\/)(?!{PLACED}@)[{_USER_SIGN}]{{0,128}}:)(?!//|[0-9]{{1,5}}[,;/?#)]|{PLACED}@|{_REFERENCE}@)"
     rf"(?:[{_URL_SIGN}]{{1,256}}(?:@[{_URL_SIGN}]{{1,256}}){{0,4}}|[/?{_URL_SIGN}]{{1,128}})(?=@[A-Za-z0-9\[_$({{%-])"
+)
+# Alone before the host, a token: capital and small letters with a digit among them, or a long one.
+_USER_ALONE = "A-Za-z0-9_~-"
+_URL_USER = (
+    rf"(:(?://|\\/\\/))(?=(?=[{_USER_ALONE}]{{0,63}}[0-9][{_USER_ALONE}]{{0,63}}[A-Za-z])(?=[^A-Z@/]{{0,63}}[A-Z])"
+    rf"(?=[^a-z@/]{{0,63}}[a-z])|(?=[A-Za-z_~-]{{0,63}}[0-9])[{_USER_ALONE}]{{24}})"
+    rf"[{_USER_ALONE}]{{12,}}(?=@[A-Za-z0-9\[])"
 )
 _URL_IN_URL = (
     r"((?i:%3A%2F%2F)[A-Za-z0-9._~-]{0,128}(?i:%3A))"
@@ -39,7 +51,7 @@ _CREDENTIALS = "A-Za-z0-9._~+/-"
 _AUTHORIZATION = (
     r"((?i:authorization)\\{0,8}[\"'`]?\]?[ \t]{0,4}(?:[:=,]|：)[ \t]{0,4}\\{0,8}[\"'`]?[ \t]{0,4}"
     r"(?i:bearer|basic|token|bot|apikey|negotiate|digest)[ \t]{1,4})(?!(?i:token|auth|scheme|authentication|header)"
-    rf"(?![A-Za-z0-9_-]))[|:{_CREDENTIALS}]{{1,}}={{0,2}}(?:{rest(_CREDENTIALS)})?"
+    rf"(?![A-Za-z0-9_-])|(?i:your)[_-])[|:{_CREDENTIALS}]{{1,}}={{0,2}}(?:{rest(_CREDENTIALS)})?"
 )
 _BEARER = (
     rf"({NOT_IN_WORD}(?i:bearer)(?:[ \t]{{1,4}}|%20|\+))(?=[{_CREDENTIALS}]{{0,63}}[0-9]|[{_CREDENTIALS}]{{24}})"
@@ -65,7 +77,7 @@ _PREFIXES = (
     *(("AGE-SECRET-KEY-1", "A-Z0-9", 40), ("ATATT3", "A-Za-z0-9_=-", 32), ("ATBB", WORD, 28), ("rubygems_", HEX, 32)),
     *(("dp.pt.", WORD, 32), ("dp.st.", "A-Za-z0-9._-", 32), ("pscale_tkn_", "A-Za-z0-9_.-", 24)),
     *(("pscale_pw_", "A-Za-z0-9_.-", 24), ("pul-", HEX, 40), ("tskey-", ID, 20), ("LTAI", WORD, 16)),
-    ("AKID", WORD, 32),
+    *(("AKID", WORD, 32), ("EAA", WORD, 60), ("phc_", WORD, 32), ("phx_", WORD, 32)),
     *(("bkua_", HEX, 40), ("HRKU-", ID, 30), ("v1.0-", "0-9a-f-", 30), ("ABSK", BASE64, 60), ("dop_v1_", HEX, 48)),
     *(("doo_v1_", HEX, 48), ("dor_v1_", HEX, 48), ("pypi-AgE", ID, 16), ("whsec_", BASE64, 16)),
 )
@@ -77,6 +89,7 @@ _SPLIT_CUES = (
     *("xai-", "pplx-", "glsa_", "dop_v1_", "shpat_", "hvs.", "dckr_pat_", "lin_api_", "ntn_"),
 )
 _SPLIT = "|".join(_SPLIT_CUES).replace(".", r"\.")
+_TWILIO = r"AC(?<![A-Za-z0-9]AC)[0-9a-f]{32}\\{0,8}[\"']?[ \t]{0,4}[,:][ \t]{0,4}\\{0,8}[\"']?[0-9a-f]{32}(?![0-9a-f])"
 _GITLAB = rf"{NOT_IN_WORD}gl(?:pat|dt|ft|rt|cbt|ptt|agent|imt|soat|oas)-{exact(ID, 20, 12)}(?:\.[{ID}]{{2,}}){{0,3}}"
 _GITLAB_CUES = ("glpat-", "gldt-", "glft-", "glrt-", "glcbt-", "glptt-", "glagent-", "glimt-", "glsoat-", "gloas-")
 
@@ -98,6 +111,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("private_key", ("private-lines",), rf"(Private-Lines: [0-9]{{1,4}}){_LINES}"),
     Pattern("private_key", ("ls0tls1crudjti",), rf"{_PEM_IN_BASE64}[{BASE64}]{{8,}}"),
     Pattern("url_password", ("://", r":\/\/"), _URL),
+    Pattern("url_password", ("://", r":\/\/"), _URL_USER),
     Pattern("url_password", ("%3a%2f%2f",), _URL_IN_URL),
     Pattern("url_password", ("@tcp(", "@unix("), _DATA_SOURCE),
     Pattern("jwt", ("eyj",), _JWT),
@@ -122,6 +136,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("azure_key", ("q~",), r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}"),
     Pattern("sendgrid_key", ("sg.",), NOT_IN_WORD, rf"SG\.[{ID}]{{16,}}\.{open_ended(ID, 16)}"),
     Pattern("twilio_key", ("sk",), r"SK(?<![A-Za-z0-9]SK)[0-9a-f]{32}(?![A-Za-z0-9])"),
+    Pattern("twilio_key", ("ac",), _TWILIO),
     Pattern("telegram_token", (":aa",), rf"(?<![0-9])[0-9]{{8,10}}:AA[{ID}]{{33}}"),
     Pattern("discord_token", (".",), rf"[MNO](?<![A-Za-z0-9_.-][MNO])[{ID}]{{23,27}}\.[{ID}]{{6}}\.[{ID}]{{27,}}"),
     Pattern("api_key", _PREFIX_CUES, NOT_IN_WORD, f"(?:{_PREFIXED})(?:{rest(ID)})?"),
@@ -129,9 +144,15 @@ PATTERNS: tuple[Pattern, ...] = (
         "api_key", _SPLIT_CUES, NOT_IN_WORD, f"(?:{_SPLIT})(?:[{ID}]{{0,15}}{rest(ID, 12)}|[{ID}]{{16,63}}{rest(ID)})"
     ),
     Pattern("api_key", ("sk-",), NOT_IN_WORD, f"sk-(?=[{ID}]{{0,63}}[A-Z0-9]|[A-Za-z0-9]{{20}}){open_ended(ID, 16)}"),
+    # What is whole in these would be taken in parts by the next.
+    Pattern("credential", spoken.DEFAULT_CUES, spoken.DEFAULTED),
+    Pattern("credential", spoken.LIST_CUES, spoken.LISTED),
+    Pattern("credential", ("<<",), spoken.HERE),
     Pattern("credential", NAME_CUES, NAMED),
     Pattern("credential", FLAG_CUES, FLAGGED),
-    Pattern("credential", ("%3d", "%3a", "%253", "%25253"), ENCODED),
-    Pattern("credential", ("identified", "password", "sshpass"), SPOKEN),
-    Pattern("credential", ("-u", "-user"), USER),
+    Pattern("credential", spoken.VALUE_CUES, spoken.VALUED),
+    Pattern("credential", ("%3d", "%3a", "%253", "%25253"), spoken.ENCODED),
+    Pattern("credential", ("identified", "password", "sshpass"), spoken.SPOKEN),
+    Pattern("credential", ("-u", "-user"), spoken.USER),
+    Pattern("credential", spoken.COMMAND_CUES, spoken.COMMANDS),
 )

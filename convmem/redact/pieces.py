@@ -15,8 +15,20 @@ STOP = r"(?![\s\S])"
 NOT_IN_WORD = "(?<![A-Za-z0-9])"
 WORD, HEX, BASE64, ID = "A-Za-z0-9", "0-9a-f", "A-Za-z0-9+/=", "A-Za-z0-9_-"
 NEWLINE = r"(?:\r?\n|\r)"
+# The end of a line, also as JSON writes it in a string.
+LINE_END = r"(?:\r?\n|\r|(?:\\{1,4}r)?\\{1,4}n)"
 # A newline, as it is or as JSON and the shell write it, and the indentation of the next line.
 BREAK = rf"(?:\\?{NEWLINE}|(?:\\{{1,2}}r)?\\{{1,2}}n)[ \t]{{0,16}}"
+
+# Space in a line, as wide as any script or editor makes it. A look ahead keeps what follows out of one big class.
+GAP = r"(?:[ \t\u00a0]|[\u2000-\u200b\u202f]|(?=\u3000)\u3000){0,16}"
+EQUALS = "(?:=|(?=＝)＝)"
+COLON = "(?::|(?=：)：)"
+EITHER = "(?:[:=]|(?=：)：|(?=＝)＝)"
+# What a value without quotes is made of, and what stands inside of one but does not end it.
+SIGN = r"A-Za-z0-9!#$%*+/=?@^_~\u00c0-\u00ff-"
+MARK = r".,;:()\[\]{}&|"
+ONE = rf"(?:[{SIGN}]|(?![;&,][A-Za-z_])[{MARK}](?=[{MARK}]{{0,3}}[{SIGN}]))"
 
 
 def rest(of: str, least: int = 6) -> str:

@@ -1,26 +1,27 @@
 """The second reading of a file of records: what meets the store becomes part of its next generation.
 
-    known to the store and equal    unchanged
+    known and says nothing new      unchanged
     known and different             `reject`: the file is refused; `overwrite`: the file's record takes the stored one's
                                     place, with its sequence and a revision above both
-    new                             behind everything that is there, in the order of the file
+    new                             behind everything that is there, in the order of the file; refused if its id is
+                                    that of another record, or if the store holds as many of the kind as it can
 
 An import is a compaction that also takes records in (store/compaction.py): the old log stays as it is until the new
 one, complete and folded, takes its name.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 from zlib import crc32
 
 import apsw
-import msgspec
 
-from convmem.domain import Domain, Event, Kept, Record, RecordType
+from convmem.domain import Domain, Event, Kept
 from convmem.errors import CallerError, Conflict, NotFound
 from convmem.store.compaction import live
 from convmem.transfer.lines import lines
-from convmem.transfer.scan import STRIDE, Scan, changed
+from convmem.transfer.scan import STRIDE, Scan, at_line, changed
 
 Policy = Literal["reject", "overwrite"]
 POLICIES: tuple[Policy, ...] = ("reject", "overwrite")
@@ -53,32 +54,40 @@ class Intake:
         """
         self._refuse_dead_references(connection)
         unchanged = overwritten = 0
-        refused: list[int] = []
         if any(domain.records(connection) for domain in self._domains):
-            rows: Any = self._scan.scratch.execute("SELECT identity, offset, size, line FROM record")
-            for number, (identity, offset, size, line) in enumerate(rows):
-                if number % STRIDE == 0:
-                    self._told(number, self._scan.records)
-                stored = self._stored(connection, identity)
-                if stored is None:
-                    continue
-                self._scan.scratch.execute("INSERT INTO known VALUES (?)", (offset,))
-                record, kind = self._scan.decode(self._scan.file.read(offset, size)), self._kinds[type(stored.event)]
-                if _is_equal(stored, record, kind):
-                    unchanged += 1
-                elif self._policy == "reject":
-                    refused.append(line)
-                else:
-                    overwritten += 1
-                    where = (stored.sequence, identity, offset, size)
-                    self._scan.scratch.execute("INSERT INTO replaced VALUES (?, ?, ?, ?)", where)
+            unchanged, overwritten = self._compare(connection)
+            self._refuse_shared_ids(connection)
+        self._refuse_too_many(connection)
+        return Plan(self._scan.records - unchanged - overwritten, unchanged, overwritten)
+
+    def _compare(self, connection: apsw.Connection) -> tuple[int, int]:
+        """How many records are unchanged and how many overwritten, and where they are, in the scratch database."""
+        unchanged = overwritten = 0
+        refused: list[int] = []
+        rows: Any = self._scan.scratch.execute("SELECT identity, offset, size, line FROM record")
+        for number, (identity, offset, size, line) in enumerate(rows):
+            if number % STRIDE == 0:
+                self._told(number, self._scan.records)
+            stored = self._stored(connection, identity)
+            if stored is None:
+                continue
+            self._scan.scratch.execute("INSERT INTO known VALUES (?)", (offset,))
+            record, kind = self._scan.decode(self._scan.file.read(offset, size)), self._kinds[type(stored.event)]
+            if kind.is_same(stored, record):
+                unchanged += 1
+            elif self._policy == "reject":
+                refused.append(line)
+            else:
+                overwritten += 1
+                where = (stored.sequence, identity, offset, size)
+                self._scan.scratch.execute("INSERT INTO replaced VALUES (?, ?, ?, ?)", where)
         if refused:
             raise Conflict(
                 f"line {min(refused)}: the store knows this record with other content (and {len(refused) - 1} more);"
                 " policy overwrite would replace what it has",
                 line=min(refused),
             )
-        return Plan(self._scan.records - unchanged - overwritten, unchanged, overwritten)
+        return unchanged, overwritten
 
     def _refuse_dead_references(self, connection: apsw.Connection) -> None:
         rows: Any = self._scan.scratch.execute(
@@ -93,13 +102,48 @@ class Intake:
                     line=line,
                 )
 
+    def _refuse_shared_ids(self, connection: apsw.Connection) -> None:
+        """Conflict if a new record bears the id of another one in the store. A known one has its id from the store."""
+        met = self._with_ids_of_others(connection)
+        refused = [line for identity, line in met if self._stored(connection, identity) is None]
+        if refused:
+            raise Conflict(f"line {min(refused)}: another record in the store bears this id", line=min(refused))
+
+    def _with_ids_of_others(self, connection: apsw.Connection) -> Iterator[tuple[bytes, int]]:
+        """Identity and line of every record of the file whose id another one in the store bears."""
+        rows: Any = self._scan.scratch.execute("SELECT id, identity, line FROM borne")
+        for borne, identity, line in rows:
+            if self._stored(connection, borne) is not None:
+                yield identity, line
+        for kind in self._kinds.values():
+            for stored in kind.borne(connection):
+                rows = self._scan.scratch.execute(
+                    "SELECT identity, line FROM borne WHERE id = ?1 AND identity != ?2"
+                    " UNION ALL SELECT identity, line FROM record WHERE identity = ?1",
+                    stored,
+                )
+                yield from rows
+
+    def _refuse_too_many(self, connection: apsw.Connection) -> None:
+        """CallerError with `line` for the first new record for which its kind has no room."""
+        rows: Any = self._scan.scratch.execute("SELECT tag, identity, line FROM limited ORDER BY line")
+        new: Counter[str] = Counter()
+        for tag, identity, line in rows:
+            if self._stored(connection, identity) is not None:
+                continue
+            new[tag] += 1
+            try:
+                self._scan.types[tag].refuse_more(connection, new[tag])
+            except CallerError as error:
+                raise at_line(error, line) from None
+
     def _stored(self, connection: apsw.Connection, identity: bytes) -> Kept | None:
         found = (kind.stored(connection, identity) for kind in self._kinds.values())
         return next((kept for kept in found if kept is not None), None)
 
     def records(self, connection: apsw.Connection, through: int, last_number: int) -> Iterator[Kept]:
         """Every record of the next generation: the stored ones in their places, then the new ones of the file, which
-        are given numbers above the last one.
+        are given numbers above the last one. What a record of the file leaves stands behind it.
         """
         self._last_number = last_number
         replaced: Any = self._scan.scratch.execute("SELECT sequence FROM replaced ORDER BY sequence")
@@ -107,8 +151,14 @@ class Intake:
         for kept in live(connection, self._domains):
             while awaited is not None and awaited[0] < kept.sequence:
                 awaited = next(replaced, None)
-            yield self._replaced(kept, through) if awaited is not None and awaited[0] == kept.sequence else kept
-        yield from self._new(through)
+            if awaited is None or awaited[0] != kept.sequence:
+                yield kept
+                continue
+            put = self._replaced(kept, through)
+            yield put
+            if put is not kept and (left := self._left(connection, put)) is not None:
+                yield left
+        yield from self._new(connection, through)
 
     def _replaced(self, kept: Kept, through: int) -> Kept:
         """The file's record in the place of a stored one; `kept` itself if only its neighbour is replaced."""
@@ -126,10 +176,10 @@ class Intake:
         try:
             put = kind.replacing(kept, self._scan.decode(self._scan.file.read(offset, size)), through)
         except CallerError as error:
-            raise type(error)(f"line {line}: {error.message}", **{**error.details, "line": line}) from None
+            raise at_line(error, line) from None
         return put._replace(event=self._numbered(put.event))
 
-    def _new(self, through: int) -> Iterator[Kept]:
+    def _new(self, connection: apsw.Connection, through: int) -> Iterator[Kept]:
         rows: Any = self._scan.scratch.execute("SELECT offset FROM known ORDER BY offset")
         known = next(rows, None)
         total = self._scan.file.size()
@@ -145,7 +195,10 @@ class Intake:
             if sequence % STRIDE == 0:
                 self._told(line.offset, total)
             record = self._scan.decode(line.data)
-            yield Kept(sequence, record.at_ms, record.origin, self._numbered(record.event))
+            kept = Kept(sequence, record.at_ms, record.origin, self._numbered(record.event))
+            yield kept
+            if (left := self._left(connection, kept)) is not None:
+                yield left
         if checksum != self._scan.checksum:
             raise changed()
 
@@ -154,19 +207,7 @@ class Intake:
         self._last_number += numbered is not event
         return numbered
 
-
-def _is_equal(stored: Kept, record: Record, kind: RecordType) -> bool:
-    """True if a file of the store would hold the same line, or this one once the store has put its own id into it."""
-    if (stored.at_ms, stored.origin) != (record.at_ms, record.origin):
-        return False
-    known = _plain(stored.event, kind)
-    try:
-        return known == record.event or known == _plain(kind.replacing(stored, record, 0).event, kind)
-    except CallerError:
-        return False
-
-
-def _plain(event: Any, kind: RecordType) -> Event:
-    """What a file holds of an event."""
-    plain: Event = kind.numbered(msgspec.structs.replace(event, changed_sequence=None), None)
-    return plain
+    def _left(self, connection: apsw.Connection, kept: Kept) -> Kept | None:
+        """What a record of the file leaves beside itself, at its own place and time."""
+        event = self._kinds[type(kept.event)].leaves(connection, kept)
+        return None if event is None else kept._replace(event=event)

@@ -1,8 +1,8 @@
 """The first reading of a file of records: every line, every field, every reference, before anything is changed.
 
 What is remembered is small: for each record its identity and where it stands, for each reference that points forward
-where it was made. That lies in a scratch database (sqlite), so a file of a million records costs memory like one of a
-thousand. The second reading (intake.py) finds a file that has passed.
+where it was made, and the few ids that are no identities. That lies in a scratch database (sqlite), so a file of a
+million records costs memory like one of a thousand. The second reading (intake.py) finds a file that has passed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +25,8 @@ CREATE TABLE record (
     identity BLOB PRIMARY KEY, offset INTEGER NOT NULL, size INTEGER NOT NULL, line INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE reference (line INTEGER NOT NULL, field TEXT NOT NULL, identity BLOB NOT NULL) STRICT;
+CREATE TABLE borne (id BLOB PRIMARY KEY, identity BLOB NOT NULL, line INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE limited (line INTEGER PRIMARY KEY, tag TEXT NOT NULL, identity BLOB NOT NULL) STRICT;
 CREATE TABLE known (offset INTEGER PRIMARY KEY) STRICT;
 CREATE TABLE replaced (
     sequence INTEGER NOT NULL, identity BLOB NOT NULL, offset INTEGER NOT NULL, size INTEGER NOT NULL,
@@ -87,9 +89,9 @@ def scan(file: File, domains: Sequence[Domain], scratch: apsw.Connection, told: 
         if records == IMPORT_RECORDS_MAX:
             raise Invalid(f"line {line.number}: more than {IMPORT_RECORDS_MAX} records", line=line.number)
         try:
-            _remember(scratch, line, _named(line.data, types))
+            _remember(scratch, line, *_named(line.data, types))
         except CallerError as error:
-            raise _at(error, line.number) from None
+            raise at_line(error, line.number) from None
         records += 1
         checksum = crc32(line.data, checksum)
         last = line
@@ -101,13 +103,14 @@ def scan(file: File, domains: Sequence[Domain], scratch: apsw.Connection, told: 
             line=last.number,
             field="records",
         )
+    _refuse_shared_ids(scratch)
     return Scan(file, types, scratch, records, checksum)
 
 
-def _named(data: bytes, types: Mapping[str, RecordType]) -> Named:
+def _named(data: bytes, types: Mapping[str, RecordType]) -> tuple[RecordType, Named]:
     for kind in types.values():
         if (named := kind.check_quickly(data)) is not None:
-            return named
+            return kind, named
     try:
         value: Any = strict_json.parse(data)
     except strict_json.MalformedJSON as error:
@@ -119,10 +122,10 @@ def _named(data: bytes, types: Mapping[str, RecordType]) -> Named:
         raise Invalid("a second manifest: these are two files in one, import each by itself", field="type")
     if not isinstance(tag, str) or tag not in types:
         raise Invalid(f"type must be one of {', '.join(types)}", field="type")
-    return types[tag].check(value)
+    return types[tag], types[tag].check(value)
 
 
-def _remember(scratch: apsw.Connection, line: Line, named: Named) -> None:
+def _remember(scratch: apsw.Connection, line: Line, kind: RecordType, named: Named) -> None:
     try:
         scratch.execute(
             "INSERT INTO record VALUES (?, ?, ?, ?)", (named.identity, line.offset, len(line.data), line.number)
@@ -136,6 +139,31 @@ def _remember(scratch: apsw.Connection, line: Line, named: Named) -> None:
             scratch.execute(
                 "INSERT INTO reference VALUES (?, ?, ?)", (line.number, reference.field, reference.identity)
             )
+    for borne in named.ids:
+        try:
+            scratch.execute("INSERT INTO borne VALUES (?, ?, ?)", (borne, named.identity, line.number))
+        except apsw.ConstraintError:
+            found: Any = scratch.execute("SELECT line FROM borne WHERE id = ?", (borne,)).fetchone()
+            raise _shared_id(found[0]) from None
+    if named.is_limited:
+        scratch.execute("INSERT INTO limited VALUES (?, ?, ?)", (line.number, kind.tag, named.identity))
+
+
+def _refuse_shared_ids(scratch: apsw.Connection) -> None:
+    """Conflict if a record bears an id that is the identity of another: looked for at the end, where it costs those
+    records nothing whose id is their identity.
+    """
+    row: Any = scratch.execute(
+        "SELECT max(borne.line, record.line) AS later, min(borne.line, record.line) FROM borne JOIN record"
+        " ON record.identity = borne.id ORDER BY later LIMIT 1"
+    ).fetchone()
+    if row is not None:
+        line, first_line = row
+        raise at_line(_shared_id(first_line), line)
+
+
+def _shared_id(first_line: int) -> Conflict:
+    return Conflict(f"the record in line {first_line} bears the same id", first_line=first_line)
 
 
 def changed() -> Conflict:
@@ -143,6 +171,6 @@ def changed() -> Conflict:
     return Conflict("the file changed while it was read; nothing was imported", field="file")
 
 
-def _at(error: CallerError, number: int) -> CallerError:
+def at_line(error: CallerError, number: int) -> CallerError:
     """The same refusal, with the line that caused it."""
     return type(error)(f"line {number}: {error.message}", **{**error.details, "line": number})

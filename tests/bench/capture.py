@@ -4,6 +4,7 @@ A process start for each event, beside bare starts of the interpreter; one after
 same machine. Goal: at p99 at most 50 ms beyond the interpreter's own start, whatever the daemon does.
 """
 
+import fcntl
 import json
 import os
 import resource
@@ -69,6 +70,11 @@ def cases_in(place: Path, stack: ExitStack) -> dict[str, Callable[[int], float]]
         return started((str(place / "convmem"), "capture"), variables, json.dumps(event))
 
     captured(-1, full)
+    stack.enter_context(nobody_left(place / "kept"))
+    kept = environment(place / "kept", place / "away")
+    captured(-1, kept)
+    (lock,) = (place / "kept").rglob("*.lock")
+    fcntl.flock(stack.enter_context(lock.open()), fcntl.LOCK_EX)
 
     def with_empty_spool(number: int, data_dir: Path) -> float:
         # A spool of its own each time: else only the first event would meet the daemon at all.
@@ -83,6 +89,7 @@ def cases_in(place: Path, stack: ExitStack) -> dict[str, Callable[[int], float]]
         "daemon away": lambda number: with_empty_spool(number, place / "away"),
         "daemon slow (5 s)": lambda number: with_empty_spool(number, slow_socket),
         "spool not empty": lambda number: captured(number, full),
+        "spool kept by others": lambda number: captured(number, kept),
     }
 
 

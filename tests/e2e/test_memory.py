@@ -14,7 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.support.daemons import Daemon, complaints, daemon
-from tests.support.memory_tools import HOSTILE, is_fenced
+from tests.support.memory_tools import HOSTILE, is_fenced, left_out
 
 pytestmark = pytest.mark.slow
 # What the client opens with, and the version that both sides then speak.
@@ -192,6 +192,36 @@ async def test_memory_is_exported_to_a_file_of_its_own(running: Daemon, mode: st
         assert (sorted(os.listdir(running.data_dir.parent)), sorted(os.listdir(running.data_dir))) == before
         facts, _ = await told.ask("export_memory")
         assert facts["filename"].startswith("memory-")
+
+
+async def test_what_is_in_the_way_of_an_export_is_told_without_a_path_of_the_machine(tmp_path: Path):
+    with daemon(tmp_path, "--profile", "memory") as hindered:
+        (hindered.data_dir / "exports").write_text("in the way")
+        async with Client(hindered.url) as client:
+            told = Told(client)
+            error = await told.refused("export_memory")
+            assert error["code"] == "IO_ERROR"
+            assert error["message"] == "exports/ of the data directory is no directory; nothing was written"
+            assert (await told.ask("memory_stats"))[0]["preferences"] == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_project_is_copied_from_the_page_and_what_is_left_out_is_named(running: Daemon, mode: str):
+    async with Client(running.url, mode=mode) as client:
+        told, word = Told(client), {"auto": "plover", "legacy": "heron"}[mode]
+        for number in range(12):
+            await told.ask("remember", category="other", key=f"{word} {number}", value="v", project="บ้านสวน यूट्यूब (v2)")
+        facts, text = await told.ask("recall", topic=word, limit=2)
+        assert is_fenced(text)
+        label, _ = json.JSONDecoder().raw_decode(text.partition("; project ")[2])
+        assert label == "บ้านสวน यूट्यूब (v2)"
+        assert (await told.ask("recall", topic=word, project=label))[0]["preferences"]
+        assert len(facts["preferences"]) + facts["more"]["preferences"] == 12
+        assert text.endswith(" more")
+        assert left_out(text) == sum(facts["more"].values())
+        facts, text = await told.ask("forget", target_id=facts["preferences"][0]["number"])
+        assert is_fenced(text)
+        assert facts["removed"][0]["origin"]["device"] == "local"
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,8 +1,13 @@
 """The OpenCode plugin in a real node process, beside a real daemon, and beside what is none."""
 
+import hashlib
 import json
+import os
+import pwd
+import re
 import socket
 import stat
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -153,7 +158,7 @@ def test_no_secret_leaves_the_process_and_no_more_text_than_is_kept(tmp_path, pl
     with answering(stored) as server, host(plugin, tmp_path / "up", server.url) as opencode:
         opencode.say(*prompt("msg_1", "ses_1", AT, f"use {SECRET} please"), *prompt("msg_2", "ses_1", AT, long))
         opencode.call("tool.execute.after", tool("ses_1", SECRET, "bash", {"command": f"echo {SECRET}"}), BASH)
-        opencode.call("tool.execute.after", tool("ses_1", "call_2", "bash", {}), {"title": "", "output": long})
+        opencode.call("tool.execute.after", tool("ses_1", "call_2", f"run {SECRET}", {}), {"title": "", "output": long})
         opencode.say(session_error("ses_1", "APIError", f"bad key {SECRET}"))
         opencode.settle()
         sent = server.events()
@@ -161,6 +166,9 @@ def test_no_secret_leaves_the_process_and_no_more_text_than_is_kept(tmp_path, pl
     assert SECRET not in json.dumps(sent)
     assert [len(event["content"]) for event in sent if long[:50] in event["content"]] == [4_000, 500]
     assert "[REDACTED:" in sent[0]["content"]
+    # Ids stay unlike each other; other names say nothing that a secret could be guessed against.
+    assert re.fullmatch(r"\[REDACTED:\w+\]-[0-9a-f]{16}", sent[2]["event_id"])
+    assert re.fullmatch(r"run \[REDACTED:\w+\]", sent[3]["tool"])
     assert sent[0]["content"].endswith(" please")
     with host(plugin, tmp_path / "away", nobody()) as opencode:
         opencode.say(*prompt("msg_1", "ses_1", AT, f"use {SECRET} please"))
@@ -258,6 +266,49 @@ def test_where_nothing_can_be_written_events_wait_in_memory(tmp_path, plugin):
         opencode.settle()
         is_up.append(True)
         until(lambda: [e["content"] for e in server.asked[-1].body["events"]] == [content for *_, content in A_DAY])
+
+
+def test_where_the_spool_is_no_file_the_daemon_is_told_all_the_same(tmp_path, plugin):
+    with answering(stored) as server:
+        with host(plugin, tmp_path, nobody()) as opencode:
+            opencode.say(*prompt("msg_0", "ses_1", AT, "zero"))
+            opencode.settle()
+        # Every daemon has a spool of its own, so the name of another one is made by hand.
+        (spool,) = (tmp_path / "convmem" / "spool").glob("*.jsonl")
+        name = hashlib.sha256(server.url.encode()).hexdigest()[:16]
+        spool.with_name(f"{name}-opencode.jsonl").mkdir()
+        with host(plugin, tmp_path, server.url) as opencode:
+            a_day_of_work(opencode)
+            opencode.settle()
+        assert [event["content"] for event in server.events()] == [content for *_, content in A_DAY]
+
+
+def test_where_no_directory_can_be_made_the_host_goes_on(tmp_path, plugin):
+    is_up: list[bool] = []
+    with (
+        answering(lambda asked: stored(asked) if is_up else Reply(500)) as server,
+        host(plugin, Path("/proc/convmem"), server.url) as opencode,
+    ):
+        a_day_of_work(opencode)
+        opencode.settle()
+        is_up.append(True)
+        until(lambda: [e["content"] for e in server.asked[-1].body["events"]] == [content for *_, content in A_DAY])
+
+
+def test_what_was_dropped_is_told_though_nothing_waits(tmp_path, plugin):
+    with answering(lambda _: Reply(400, b'{"error": {"code": "VALIDATION_ERROR"}}')) as server:
+        address = server.url
+        with host(plugin, tmp_path, address) as opencode:
+            opencode.say(*prompt("msg_1", "ses_1", AT, "poison"))
+            opencode.settle()
+            opencode.end()
+        server.reply = stored
+        server.asked.clear()
+        with host(plugin, tmp_path, address) as opencode:
+            opencode.settle()
+            opencode.settle()
+        told = [(asked.body["events"], asked.body["spool"]["dropped"]) for asked in server.asked]
+        assert told == [([], 1)]
 
 
 def test_an_event_that_the_daemon_never_takes_is_dropped_alone_and_counted(tmp_path, plugin):
@@ -395,6 +446,20 @@ def test_the_example_is_one_that_opencode_understands(tmp_path):
         else:
             with pytest.raises(AssertionError, match="error TS"):
                 node.compiled([source], tmp_path / name)
+
+
+@pytest.mark.parametrize("given", [{}, {"HOME": ""}, {"HOME": "here", "XDG_STATE_HOME": "there"}])
+def test_without_the_variables_events_wait_in_the_home_that_the_system_knows(plugin, given):
+    ask = f"import({json.dumps(plugin.with_name('settings.js').as_uri())}).then((it) => console.log("
+    done = subprocess.run(
+        [node.node(), "--input-type=module", "-e", f"{ask}it.settingsOf({json.dumps(given)}).spool))"],
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    assert Path(done.stdout).parent == home / ".local/state/convmem/spool"
 
 
 def test_without_an_address_the_plugin_has_no_hooks(tmp_path, plugin):

@@ -156,16 +156,51 @@ def test_a_line_that_was_never_finished_spoils_no_other_and_is_counted(opened, f
 
 def test_what_waited_for_a_month_is_dropped_and_the_count_is_forgotten_after_another(opened, file):
     one = opened()
-    one("append", [event("old", MONTH_MS + 60_000), event("young", MONTH_MS - 60_000)])
+    one("append", [event("first"), event("second")])
+    lines = [json.loads(line) for line in file.read_bytes().splitlines()]
+    for line, waited_ms in zip(lines, (MONTH_MS + 60_000, MONTH_MS - 60_000), strict=True):
+        line["spooled_at"] -= waited_ms
+    unmarked = [event("old", MONTH_MS + 60_000), event("young", MONTH_MS - 60_000)]
+    file.write_text("".join(json.dumps(line) + "\n" for line in [*lines, *unmarked]))
     head = one("drain")
-    assert names(head) == ["young"]
+    assert names(head) == ["second", "young"], "where a line does not say since when it waits, its event's time counts"
     told = one("atRest")
-    assert told["dropped"] == 1
+    assert told["dropped"] == 2
     assert abs(now_ms() - told["dropped_since"]) < 60_000
     state = file.with_suffix(".state")
     aged = json.loads(state.read_bytes()) | {"dropped_since": now_ms() - MONTH_MS - 1}
     state.write_text(json.dumps(aged))
     assert one("atRest")["dropped"] == 0
+
+
+def test_an_event_of_long_ago_may_wait_as_long_as_any_other_and_is_sent_as_it_was(opened, file):
+    one = opened()
+    old = event("old", 10 * MONTH_MS) | {"content": 'ก "\\ \n,"spooled_at":5}'}
+    one("append", [old])
+    assert json.loads(file.read_bytes())["spooled_at"] >= now_ms() - 60_000
+    head = one("head")
+    assert [json.loads(line) for line in head["events"]] == [old]
+    assert head["lost"] == 0
+
+
+def test_a_process_that_ends_counts_what_it_has_dropped(opened, file):
+    one = opened()
+    one("appendNow", [], 2)
+    assert one("atRest")["dropped"] == 2
+    one("appendNow", [event("a")], 1)
+    head = one("head")
+    assert (names(head), head["waiting"]["dropped"]) == (["a"], 3)
+
+
+def test_a_place_that_cannot_be_made_is_given_up_at_once(module, tmp_path):
+    # The system says that the parent is missing, though it is there.
+    process = Process(module, Path("/proc/convmem/spool/here-opencode.jsonl"))
+    try:
+        with pytest.raises(EOFError):
+            process("append", [event("a")])
+        assert process.running.wait(20) != 0
+    finally:
+        process.close()
 
 
 def test_the_spool_is_bounded_and_the_oldest_go_first(opened, file):

@@ -59,11 +59,13 @@ def test_the_readme_connects(running: Daemon, home: Path):
     written = json.loads(curl(blocks(text, "sh")[0].strip()))
     message_id = written["result"]["structuredContent"]["message_id"]
     assert snippet(blocks(text, "python")[0]).strip() == message_id
-    found, sessions, shown = (ran_line(line, home) for line in blocks(text, "sh")[1].splitlines())
+    found, sessions, shown, wrote = (ran_line(line, home) for line in blocks(text, "sh")[1].splitlines())
     assert message_id in found
     assert "The cat is called Miso." in found
     assert "first" in sessions
     assert shown.endswith("The cat is called Miso.\n")
+    assert "style" in wrote
+    assert "Short answers, metric units." in ran_line(".venv/bin/convmem profile", home)
 
 
 def ran_line(line: str, home: Path) -> str:

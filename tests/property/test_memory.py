@@ -17,11 +17,14 @@ from convmem.memory.fields import is_blank
 from convmem.memory.inputs import DeleteSection, Forget, Remember, SaveLesson, WriteSection
 from convmem.memory.model import SOURCES
 from convmem.messages import queries as messages
+from convmem.messages.fingerprints import mark
 from convmem.messages.inputs import CaptureEvent
+from convmem.messages.model import Message
 from convmem.transfer.intake import Plan
 from tests.support.folded import tables
+from tests.support.manual_clock import ManualClock
 from tests.support.remembered import BOTH, exported, folded_from, taken, violations
-from tests.support.stores import Opened, open_store
+from tests.support.stores import open_store
 from tests.support.texts import texts
 
 pytestmark = pytest.mark.slow
@@ -51,8 +54,8 @@ histories = st.lists(said, max_size=12)
 class Model:
     """The same rules on dictionaries, beside a store with nothing above it."""
 
-    def __init__(self) -> None:
-        self.opened = open_store(domain=BOTH)
+    def __init__(self, dice: int = 7) -> None:
+        self.opened = open_store(domain=BOTH, clock=ManualClock(bits=dice))
         self.preferences: dict[Any, dict[str, Any]] = {}
         self.lessons: dict[Any, dict[str, Any]] = {}
         self.sections: dict[str, str] = {}
@@ -194,9 +197,9 @@ def own(every: dict[str, list[Any]]) -> dict[str, list[Any]]:
     return {name: rows for name, rows in every.items() if name.startswith(("memory_", "messages_"))}
 
 
-def played(history: list[Any]) -> Model:
+def played(history: list[Any], dice: int = 7) -> Model:
     """A store with this history, each answer held against the dictionaries."""
-    model = Model()
+    model = Model(dice)
     for name, *arguments in history:
         getattr(model, name)(*arguments)
     return model
@@ -240,6 +243,8 @@ def test_export_import_export_is_the_same_file(history: list[Any]) -> None:
     assert exported(index) == data
     given_numbers = [one for kept in records for one in [getattr(kept.event, "number", None)] if one is not None]
     assert given_numbers == list(range(101, 101 + len(model.preferences) + len(model.lessons) + len(model.captured)))
+    assert fingerprints(index) == {mark_of(one) for one in messages.captured(model.connection, kind=None, limit=100)}
+    assert own(tables(folded_from(list(BOTH.live(index))))) == own(tables(index)), "a compaction changes nothing"
     # And into the store that it came from: nothing is new, nothing differs.
     again, same = taken(data, model.connection, through=len(history))
     assert again == Plan(new=0, unchanged=plan.new, overwritten=0)
@@ -249,14 +254,14 @@ def test_export_import_export_is_the_same_file(history: list[Any]) -> None:
 @given(histories, histories)
 @settings(derandomize=True, max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_two_memories_meet_and_every_record_is_there_once(mine: list[Any], theirs: list[Any]) -> None:
-    model, other = played(mine), played([("move", 60_000), *theirs])
-    # Of captured messages the ids meet by chance alone, which messages have a test for.
-    for number in list(other.captured):
-        other.forget(number, None, False)
+    model, other = played(mine), played(theirs, dice=1 << 70)
     plan, records = taken(exported(other.connection), model.connection, "overwrite", through=100, last=100)
     index = folded_from(records)
     assert violations(index) == []
-    assert len(records) == BOTH.records(model.connection) + plan.new + fingerprints(model.opened)
+    seen = {mark_of(one) for one in messages.captured(other.connection, kind=None, limit=100)}
+    assert fingerprints(index) == fingerprints(model.connection) | seen
+    assert len(records) == BOTH.records(model.connection) + plan.new + len(fingerprints(index))
+    assert own(tables(folded_from(list(BOTH.live(index))))) == own(tables(index)), "a compaction changes nothing"
     names = {(one.project, one.category, one.key): one for one in queries.preferences(index)}
     assert set(names) == set(model.preferences) | set(other.preferences)
     for name, one in names.items():
@@ -264,14 +269,25 @@ def test_two_memories_meet_and_every_record_is_there_once(mine: list[Any], their
         assert one.value == side.preferences[name]["value"]
         if name in model.preferences:
             assert one.number == model.preferences[name]["number"]
-    every = [*queries.preferences(index), *queries.lessons(index)]
+    captured = list(messages.captured(index, kind=None, limit=100))
+    assert len(captured) == len(model.captured) + len(other.captured)
+    every: list[Any] = [*queries.preferences(index), *queries.lessons(index), *captured]
     assert len({one.number for one in every}) == len(every)
+    ids = [one.id for one in (*queries.preference_ids(index), *queries.lesson_ids(index))]
+    ids += [one.message_id for one in captured]
+    assert len(set(ids)) == len(ids)
 
 
-def fingerprints(opened: Opened) -> int:
-    """What the store keeps beside its records."""
-    row: Any = opened.connection.execute("SELECT count(*) FROM messages_fingerprint").fetchone()
-    return int(row[0])
+def fingerprints(connection: apsw.Connection) -> set[Any]:
+    """Which events the store knows, whatever became of their messages."""
+    return set(connection.execute("SELECT session, event FROM messages_fingerprint"))
+
+
+def mark_of(message: Message) -> tuple[bytes, bytes]:
+    """What the event of a captured message is known by."""
+    assert message.capture is not None
+    left = mark(message.session_id, message.capture.event_id, message.capture.kind, message.content)
+    return left.session, left.event
 
 
 def test_a_profile_is_full_before_and_after_a_compaction() -> None:

@@ -85,7 +85,10 @@ surroundings = st.lists(st.sampled_from((*AROUND, *MARKS)), max_size=8).map("".j
 edges = st.sampled_from(MARKS)
 # A quote right behind a value may belong to it.
 ends = st.sampled_from([mark for mark in MARKS if mark not in "\"'("])
-signs = st.text(WORD + "!#$%*+/?@^_~-", min_size=1, max_size=40)
+# Without what is no value: a variable, and one mark or letter again and again.
+signs = st.text(WORD + "!#$%*+/?@^_~-", min_size=1, max_size=40).filter(
+    lambda value: not re.fullmatch(r"\$[A-Za-z0-9_]+|%\w+%?|[xX]+|\*+", value)
+)
 inside_quotes = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\"'\\\r\n`"), min_size=1, max_size=40
 )

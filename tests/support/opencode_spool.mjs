@@ -15,7 +15,7 @@ async function drain() {
 
 const verbs = {
   append: (events) => spool.append(events.map((event) => JSON.stringify(event))),
-  appendNow: (events) => spool.appendNow(events.map((event) => JSON.stringify(event))),
+  appendNow: (events, dropped = 0) => spool.appendNow(events.map((event) => JSON.stringify(event)), dropped),
   count: (dropped) => spool.count(dropped),
   head: () => spool.head(),
   take: (head, end, dropped) => spool.take(head, end, dropped),

@@ -92,7 +92,7 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "queries": {"fingerprints"},
         "decide": {"fingerprints"},
         "projection": {"fingerprints"},
-        "kept": {"model", "events", "queries"},
+        "kept": {"model", "events", "queries", "fingerprints"},
         "line_checks": {"model", "fields"},
         "lines": {"model", "events", "kept", "line_checks"},
         "replies": {"model"},

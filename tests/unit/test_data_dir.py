@@ -1,5 +1,7 @@
 """data_dir: the same answers as the settings give, without reading any."""
 
+import os
+import pwd
 import sys
 from pathlib import Path
 
@@ -17,6 +19,8 @@ from convmem import config, data_dir
         {"HOME": "/somewhere", "XDG_DATA_HOME": "relative"},
         {"HOME": "/somewhere", "XDG_DATA_HOME": ""},
         {"XDG_DATA_HOME": "/data"},
+        {"HOME": ""},
+        {},
     ],
 )
 def test_the_data_directory_is_that_of_the_platform(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch):
@@ -38,9 +42,20 @@ def test_on_a_mac_it_is_where_programs_of_that_system_keep_theirs(monkeypatch: p
     assert data_dir.default({"HOME": "/Users/a"}) == "/Users/a/Library/Application Support/convmem"
 
 
-def test_a_home_that_is_no_path_is_none(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("os.path.expanduser", lambda text: text)
+def test_a_home_that_is_no_path_is_none():
+    assert data_dir.default({"HOME": "here"}) is None
+
+
+def test_without_the_variable_the_system_says_where_home_is(monkeypatch: pytest.MonkeyPatch):
+    assert data_dir.known_home() == pwd.getpwuid(os.getuid()).pw_dir
+
+    def nobody(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    assert data_dir.known_home() == ""
     assert data_dir.default({}) is None
+    assert data_dir.default({"HOME": "/h"}) == "/h/.local/share/convmem"
 
 
 @pytest.mark.parametrize("length", [10, 80, 120])

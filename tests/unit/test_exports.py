@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,6 +78,39 @@ async def test_what_breaks_off_leaves_no_file(tmp_path: Path):
             await engine.access(ORIGIN).save_export("mine.json", broken)
         assert list((tmp_path / "exports").iterdir()) == []
         assert (await engine.access(ORIGIN).write(Add(("still writing",))))["sequence"] == 1
+
+
+async def test_a_disk_that_refuses_is_told_without_paths_and_numbers(tmp_path: Path):
+    def broken(connection: apsw.Connection) -> Iterator[bytes]:
+        raise OSError(28, "No space left on device", str(tmp_path / "secret"))
+
+    def without_reason(connection: apsw.Connection) -> Iterator[bytes]:
+        raise OSError
+
+    async with running(tmp_path) as engine:
+        for pieces, reason in ((broken, "No space left on device"), (without_reason, "without a reason")):
+            with pytest.raises(DiskFault) as refusal:
+                await engine.access(ORIGIN).save_export("mine.json", pieces)
+            assert str(refusal.value) == f"the disk refused it ({reason}); the store is as it was"
+
+
+@pytest.mark.parametrize("in_the_way", ["file", "loop", "dangling", "pipe"])
+async def test_what_stands_where_exports_belong_is_named_without_a_path(tmp_path: Path, in_the_way: str):
+    place = tmp_path / "data" / "exports"
+    place.parent.mkdir()
+    if in_the_way == "file":
+        place.write_text("mine")
+    elif in_the_way == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(place if in_the_way == "loop" else place.parent / "nowhere")
+    async with running(tmp_path / "data") as engine:
+        with pytest.raises(DiskFault) as refusal:
+            await engine.access(ORIGIN).save_export("mine.json", lambda connection: iter([b"x"]))
+        assert str(refusal.value) == "exports/ of the data directory is no directory; nothing was written"
+        assert (await engine.access(ORIGIN).write(Add(("still writing",))))["sequence"] == 1
+    assert in_the_way != "file" or place.read_text() == "mine"
+    assert not (tmp_path / "data" / "nowhere").exists()
 
 
 @pytest.mark.parametrize("is_directory", [True, False])

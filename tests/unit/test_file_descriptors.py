@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from convmem import file_descriptors as disk
+from tests.support.manual_clock import ManualClock
 from tests.support.source import REPOSITORY
 
 SIZE_MAX = 64
@@ -98,12 +99,29 @@ def test_the_rest_of_a_file_takes_its_place(tmp_path: Path, file: int):
 def test_a_lock_is_taken_once_and_freed_by_closing(tmp_path: Path):
     first, second = (disk.open_file(str(tmp_path / "lock")) for _ in range(2))
     rests: list[float] = []
+    clock = ManualClock()
     assert disk.lock(first)
-    assert not disk.lock_within(second, 5, rests.append)
+    assert not disk.lock_within(second, 5, clock.monotonic_ms, rests.append)
     assert sum(rests) == 5
     disk.close(first)
-    assert disk.lock_within(second, 5, rests.append)
+    assert disk.lock_within(second, 5, clock.monotonic_ms, rests.append)
     assert sum(rests) == 5
+    disk.close(second)
+
+
+def test_rests_that_take_longer_than_they_should_do_not_add_up(tmp_path: Path):
+    first, second = (disk.open_file(str(tmp_path / "lock")) for _ in range(2))
+    clock = ManualClock()
+    rests: list[float] = []
+
+    def oversleep(duration_ms: float) -> None:
+        rests.append(duration_ms)
+        clock.pass_ms(8)
+
+    assert disk.lock(first)
+    assert not disk.lock_within(second, 15, clock.monotonic_ms, oversleep)
+    assert len(rests) == 2
+    disk.close(first)
     disk.close(second)
 
 
@@ -112,6 +130,15 @@ def test_a_small_file_that_is_not_there_is_none(tmp_path: Path):
     (tmp_path / "c").write_bytes(b"0123456789abc")
     assert disk.read_small(str(tmp_path / "c"), 10) == b"0123456789"
     assert (disk.size(str(tmp_path / "c")), disk.size(str(tmp_path / "d"))) == (13, 0)
+
+
+def test_what_is_no_file_has_no_bytes_and_what_is_no_path_cannot_be_looked_at(tmp_path: Path):
+    (tmp_path / "file").write_text("x")
+    assert disk.size(str(tmp_path)) == 0
+    assert disk.is_there(str(tmp_path / "file"))
+    assert not disk.is_there(str(tmp_path / "a" / "b"))
+    with pytest.raises(NotADirectoryError):
+        disk.is_there(str(tmp_path / "file" / "b"))
 
 
 def test_letting_go_closes_every_pipe_but_keeps_the_lock(tmp_path: Path):

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 import pytest
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from convmem.errors import Invalid
 from convmem.inputs import ULID, WITHOUT_NUL, FromJSON, Input, Whole, checked, exact, sized
@@ -107,3 +107,9 @@ def test_a_name_has_its_bytes_and_no_u0000(name: str, is_taken: bool):
     else:
         with pytest.raises(Invalid, match="name must"):
             exact(Named, {"name": name})
+
+
+@pytest.mark.parametrize(("bytes_min", "bounds"), [(0, "at most 4"), (1, "1 to 4")])
+def test_bounds_are_said_so_that_empty_is_not_called_a_size_where_it_means_none(bytes_min: int, bounds: str):
+    with pytest.raises(ValidationError, match=f"must be {bounds} bytes of UTF-8"):
+        TypeAdapter(Annotated[str, sized(bytes_min, 4)]).validate_python("12345")

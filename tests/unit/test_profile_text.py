@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from convmem.profile_text import INTRO, profile_text
+from tests.support.memory_tools import left_out
 
 ORIGIN = {"device": "laptop", "transport": "http", "client": "opencode/1.2"}
 AT_MS = 1_769_846_400_000
@@ -70,12 +71,25 @@ def test_of_32_full_sections_each_has_some_room_or_is_counted(code_points: int):
     lines = shown.split("\n")
     assert lines == shown.splitlines()
     records = [line for line in lines if line.startswith("> [")]
-    left_out = [int(line.split(" ")[2]) for line in lines if line.startswith("… and ")]
-    assert len(records) + sum(left_out) == 32 + 15 + 5
-    assert all(
-        line in {INTRO, "[profile]", "[preferences]", "[lessons]"} for line in lines if line[:2] not in {"> ", "… "}
-    )
-    assert lines.count("[lessons]") == 1
+    assert len(records) + left_out(shown) == 32 + 15 + 5
+    ours = [line.partition(" none of ")[0] for line in lines if line[:2] not in {"> ", "… "}]
+    assert ours == [INTRO, "[profile]", "[preferences]", "[lessons]"]
+
+
+@pytest.mark.parametrize("kind", ["section", "preference", "lesson"])
+@pytest.mark.parametrize("code_points", range(39, 200, 3))
+def test_however_little_room_there_is_the_first_record_begins_on_the_page(kind: str, code_points: int):
+    known = {
+        "section": {"sections": [section("identity", "Works on clocks.\nLives in Chiang Mai."), section("x", "y")]},
+        "preference": {"preferences": [preference(12, "four spaces", project="p" * 256)]},
+        "lesson": {"lessons": [lesson(7, "one")]},
+    }
+    shown = profile_text({"sections": [], "preferences": [], "lessons": []} | known[kind], code_points)
+    assert 0 < len(shown) <= code_points
+    begins = {"section": "Works on", "preference": "indent", "lesson": "When: sit"}[kind]
+    assert begins in shown
+    ours = {INTRO, "[profile]", "[preferences]", "[lessons]", "… and 1 more"}
+    assert all(line.startswith("> ") or line in ours for line in shown.split("\n"))
 
 
 def test_a_short_section_stays_whole_beside_a_long_one():

@@ -1,11 +1,12 @@
 """profiles.py: the verb `profile`, as the daemon runs it."""
 
+import hashlib
 from typing import Any
 
 import pytest
 
 from convmem import profiles
-from convmem.errors import Invalid, NotFound
+from convmem.errors import Conflict, Invalid, NotFound
 from tests.support.remembered import Remembered
 
 SECRET = "password=FAKE0000FAKE0000"
@@ -51,6 +52,30 @@ async def test_what_cannot_be_meant_is_refused_by_its_field(arguments: dict[str,
         await profiles.operate(access, arguments)
     assert refusal.value.details["field"] == field
     assert access.log == []
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+async def test_a_section_that_was_changed_meanwhile_is_not_replaced():
+    access = Remembered()
+
+    async def write(content: str, replaces: Any) -> Any:
+        return await profiles.operate(
+            access, {"action": "set", "section": "notes", "content": content, "replaces": replaces}
+        )
+
+    assert (await write("first", sha256("")))["changed"] == ["content"]
+    assert (await write("second", sha256("first")))["changed"] == ["content"]
+    for replaces in (sha256("first"), sha256(""), "second"):
+        with pytest.raises(Conflict) as refusal:
+            await write("lost", replaces)
+        assert refusal.value.details["field"] == "replaces"
+    await profiles.operate(access, {"action": "delete", "section": "notes"})
+    with pytest.raises(Conflict):
+        await write("lost", sha256("second"))
+    assert not any(b"lost" in encoded for _, encoded in access.log)
 
 
 async def test_a_person_s_own_words_stay_unless_the_daemon_redacts_everything():

@@ -1,5 +1,6 @@
 """quoting.py: stored text cannot end its quotation, forge what is ours, or take the room of the others."""
 
+import json
 import unicodedata
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from convmem.quoting import (
+    PROJECT_CODE_POINTS_MAX,
     Block,
     Part,
     Quote,
@@ -22,6 +24,7 @@ from convmem.quoting import (
     shares,
     start,
 )
+from tests.support.memory_tools import left_out
 
 INTRO = "Stored data."
 LINE_BREAKS = ("\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029")
@@ -113,7 +116,7 @@ def test_a_line_break_of_any_kind_is_shown_as_one_mark(line_break: str):
 @pytest.mark.parametrize("hidden", HIDDEN, ids=ascii)
 def test_what_could_hide_or_turn_text_is_shown_as_a_mark(hidden: str):
     assert plain(f"one{hidden}{hidden}two") == "one\ufffdtwo"
-    assert name(f"one{hidden}two") == "one_two"
+    assert name(f"one{hidden}two") == f'"one{json.dumps(hidden)[1:-1]}two"'
 
 
 def test_what_takes_no_room_is_dropped_and_joiners_stay_where_scripts_need_them():
@@ -133,11 +136,68 @@ def test_a_plain_text_is_one_line_in_which_nothing_hides(text: str):
         assert line.strip()
 
 
-@given(TEXTS)
-def test_a_name_holds_nothing_that_could_end_its_bracket(text: str):
-    shown = name(text)
-    assert 0 < len(shown) <= 40
-    assert not set("()[]<>;,|\n\r") & set(shown)
+@given(TEXTS | st.text(alphabet='()[]<>;,|"\\ …\u037e（）ab\u0e49\ufe0f\U000e0100', max_size=60), st.integers(0, 400))
+def test_a_name_holds_nothing_that_could_end_its_bracket_and_is_the_name(text: str, code_points: int):
+    shown = name(text, code_points)
+    assert shown.splitlines() in ([shown], [])
+    assert not any(unicodedata.category(character) == "Cc" for character in shown)
+    if shown.startswith('"'):
+        assert len(shown) <= code_points + 3
+        string, _, behind = shown[1:].rpartition('"')
+        assert behind in ("", "…")
+        decoded = json.loads(f'"{string}"')
+        assert text.startswith(decoded)
+        assert (decoded == text) == (not behind)
+    else:
+        assert len(shown) <= code_points
+        assert not set('()[]<>;,|"（）') & set(shown)
+        assert shown == text or not code_points or text.startswith(shown.removesuffix("…"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("บ้านสวน", "यूट्यूब", "C:\\x", "/srv/apps/shop", "git@host:me/app.git", "my app", "R&D / 100% #1!", "日本語　版"),
+        *("می\u200cخواهم", "👨‍👩‍👧 ❤\ufe0f", "Ünïcödé", "e\u0301", "it's", "~/x$y=z*", "ngôn ngữ", "שָׁלוֹם", "مُحَمَّد"),
+        *("opencode/1.2", "한국어", "A" * 256, "ក" * 85),
+    ],
+)
+def test_a_harmless_name_stands_as_it_is(text: str):
+    assert name(text, PROJECT_CODE_POINTS_MAX) == text
+    assert origin({"project": text}) == f"(unknown; project {text})"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("my app (v2)", '"my app (v2)"'),
+        ("a; b", '"a; b"'),
+        ("a, b", '"a, b"'),
+        ('say "hi" \\', r'"say \"hi\" \\"'),
+        ("two\nlines", r'"two\nlines"'),
+        ("turn\u202eed", r'"turn\u202eed"'),
+        ("zero\u200bwidth", r'"zero\u200bwidth"'),
+        ("no\u00a0break", r'"no\u00a0break"'),
+        ("\u3164", r'"\u3164"'),
+        ("（全角）", '"（全角）"'),
+        ("«quoted»", '"«quoted»"'),
+        ("semi\uff1bcolon", '"semi\uff1bcolon"'),
+        ("ends…", '"ends…"'),
+        (" edge", '" edge"'),
+        ("", '""'),
+        ("x\ufe0f\U000e0100", '"x\ufe0f' + r'\udb40\udd00"'),
+    ],
+)  # fmt: skip
+def test_another_name_is_written_like_a_string_of_json(text: str, shown: str):
+    assert name(text) == shown
+
+
+def test_a_name_that_is_cut_says_so_behind_its_quotation_marks():
+    assert name("a" * 50) == "a" * 39 + "…"
+    assert name("a;" * 50) == f'"{"a;" * 20}"…'
+    assert name("\n" * 50) == '"' + r"\n" * 20 + '"…'
+    assert name("known", is_cut=True) == "known…"
+    assert name("a;b", is_cut=True) == '"a;b"…'
 
 
 def test_an_origin_names_what_is_known():
@@ -145,14 +205,15 @@ def test_an_origin_names_what_is_known():
         "origin": {"device": "laptop", "transport": "http", "client": "open(code); project x/1.2"},
         "project": "shop",
     }
-    assert origin(facts) == "(laptop, open_code_ project x/1.2; project shop)"
+    assert origin(facts) == '(laptop, "open(code); project x/1.2"; project shop)'
     assert origin({"origin": {"device": "local"}}) == "(local)"
     assert origin({}) == "(unknown)"
     assert origin({"origin": {"device": "d"}, "tool": "bash", "status": "ok", "project": "p"}, "tool", "status") == (
         "(d; tool bash; status ok)"
     )
     assert (
-        origin({"origin": {"device": "d", "client_preview": "long"}, "project_preview": "p"}) == "(d, long; project p)"
+        origin({"origin": {"device": "d", "client_preview": "long"}, "project_preview": "p"})
+        == "(d, long…; project p…)"
     )
 
 
@@ -186,6 +247,7 @@ def test_stored_text_of_any_kind_stays_inside_its_quotation(text: str, code_poin
     ours = [line for line in shown.split("\n") if not line.startswith("> ")]
     assert shown.splitlines() == shown.split("\n")
     allowed = {INTRO, "[profile]", "[preferences]", *(f"… and {count} more" for count in range(1, 6))}
+    allowed |= {"[profile] none of 1 shown", "[preferences] none of 5 shown"}
     assert set(ours) <= allowed
     assert len(ours) == len(set(ours))
     quoted = [line for line in shown.split("\n") if line.startswith("> ") and not line.startswith("> | ")]
@@ -237,7 +299,38 @@ def test_what_finds_no_room_is_counted_and_the_longest_block_gives_it_up():
 def test_a_page_without_quotations_is_empty():
     assert page(INTRO, [], 500, shortest=16) == ""
     assert page(INTRO, [Block("[a]", [], more=4)], 500, shortest=16) == ""
+    assert page(INTRO, [Block("[a]", [quote("text")], more=4), Block("[b]", [])], 500, shortest=16).count("[b]") == 0
     assert page(INTRO, [Block("[a]", [quote("text")])], 30, shortest=16) == ""
+
+
+def test_a_block_that_shows_nothing_says_how_much_there_is():
+    blocks = [Block("[a]", [], more=20), Block("[b]", [quote("text")], more=3, is_at_least=True)]
+    shown = page(INTRO, [*blocks, Block("[c]", [], 7, is_at_least=True)], 500, shortest=16).split("\n")
+    assert shown[1] == "[a] none of 20 shown"
+    assert shown[2:3] + shown[4:] == ["[b]", "… and at least 3 more", "[c] none of at least 7 shown"]
+
+
+@pytest.mark.parametrize("code_points", range(60, 400, 7))
+def test_the_page_is_never_longer_than_it_may_be_and_names_all(code_points: int):
+    blocks = [
+        Block("[a]", [quote("text " * 9, number) for number in range(12)], more=88),
+        Block("[b]", [quote("word " * 9, number) for number in range(9)]),
+        Block("[c]", [], more=1_000, is_at_least=True),
+    ]
+    shown = page(INTRO, blocks, code_points, shortest=8)
+    assert len(shown) <= code_points
+    if shown:
+        assert shown.count("\n> [") + left_out(shown) == 12 + 88 + 9 + 1_000
+    assert (shown == "") == (code_points < 135)
+
+
+def test_a_record_alone_keeps_its_head_as_long_as_there_is_room_for_more_than_that():
+    one = Quote("[1] (laptop)", Part("the key"), Part("the value " * 9, "= "))
+    assert one.shortened(60, 12) == "> [1] (laptop) the key = the value the value the value the…"
+    assert one.shortened(25, 12) == "> the key = the value th…"
+    lines = Quote("[notes] (laptop)", Part("one\ntwo"), keeps_lines=True)
+    assert lines.shortened(60, 7) == "> [notes] (laptop)\n> | one\n> | two"
+    assert lines.shortened(20, 7) == "> one ↵ two"
 
 
 def test_parts_of_a_record_share_its_room():

@@ -64,10 +64,26 @@ def test_what_was_done_is_one_line_for_whoever_asks(variables: dict[str, str]):
     assert status(variables)["depth"] == 1
 
 
-def test_without_any_variable_nothing_happens(tmp_path: Path):
-    done = ran("capture", environment={"XDG_DATA_HOME": str(tmp_path)}, stdin=EVENT)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert list(tmp_path.iterdir()) == []
+KNOWN = (
+    "import pwd, sys; from convmem.__main__ import main; home = sys.argv.pop();"
+    "pwd.getpwuid = lambda uid: pwd.struct_passwd(('u', 'x', uid, uid, '', home, '')); main()"
+)
+
+
+def test_without_any_variable_events_wait_in_the_home_that_the_system_knows(tmp_path: Path):
+    home = tmp_path / "home"
+    with nobody_left(home / ".local/state"):
+        done = subprocess.run(
+            [sys.executable, "-c", KNOWN, "capture", "--verbose", str(home)],
+            cwd=REPOSITORY,
+            env={},
+            input=EVENT,
+            capture_output=True,
+            text=True,
+        )
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("convmem capture: 1 waiting (")
+    assert len(list(home.glob(".local/state/convmem/spool/*.jsonl"))) == 1
 
 
 def test_a_directory_that_is_gone_is_no_reason_to_fail(variables: dict[str, str], tmp_path: Path):

@@ -111,3 +111,20 @@ def test_where_there_is_no_store_none_is_made(tmp_path: Path, capsys: pytest.Cap
     assert run(["distill", "--data-dir", str(tmp_path)], {}, Path("/")) == 1
     assert "there is no store in" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "days"),
+    [({}, 30), ({"CONVMEM_RETENTION_DAYS": "365"}, 365), ({"RETENTION_DAYS": "60"}, 60)],
+)
+def test_what_is_set_here_and_now_counts_also_where_a_daemon_holds_the_store(
+    data_dir: Path, environment: dict[str, str], days: int, capsys: pytest.CaptureFixture[str]
+):
+    with daemon("--data-dir", str(data_dir)) as running:
+        for where in (["--data-dir", str(data_dir)], ["--url", running.url.removesuffix("/mcp")]):
+            assert run(["distill", "--dry-run", "--json", *where], environment, Path("/")) == 0
+            facts = json.loads(capsys.readouterr().out)
+            assert (facts["retention_days"], facts["pruned"]["prompt"]) == (days, int(days == 30))
+        (data_dir / "convmem.env").write_text("CONVMEM_RETENTION_DAYS=90\n", encoding="utf-8")
+        assert run(["distill", "--dry-run", "--json", "--data-dir", str(data_dir)], {}, Path("/")) == 0
+        assert json.loads(capsys.readouterr().out)["retention_days"] == 90

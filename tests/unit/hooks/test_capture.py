@@ -1,18 +1,21 @@
 """hooks/capture: events go to the daemon or into the spool, each to one of them, and nothing is said unasked."""
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from convmem import clock
+from convmem import clock, data_dir
 from convmem.hooks import capture, detaching, incoming, options, target
-from convmem.hooks.spool import Claim
+from convmem.hooks.claim import Claim
+from convmem.hooks.spool import Spool
 from tests.support.hook_server import HookServer, hook_server, refusal, saying
 from tests.support.source import REPOSITORY
 
@@ -32,9 +35,13 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Claim]:
     """The claims that a process was begun with; none is, since threads run in this one."""
     claims: list[Claim] = []
 
-    def begin(claim: Claim, work: object) -> None:
-        claims.append(claim)
-        claim.close()
+    def begin(claim: Claim | None, work: Callable[[], object]) -> None:
+        if claim is None:
+            # It has nothing to share with others: what it would do can be done here.
+            work()
+        else:
+            claims.append(claim)
+            claim.close()
 
     monkeypatch.setattr(detaching, "begin", begin)
     # A busy machine must not make a daemon that answers look like one that does not.
@@ -70,7 +77,9 @@ def event(number: int = 0, **fields: Any) -> dict[str, Any]:
 def waiting(tmp_path: Path) -> list[dict[str, Any]]:
     files = list((tmp_path / "state").glob("convmem/spool/*.jsonl"))
     assert len(files) <= 1
-    return [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
+    found = [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
+    assert all(isinstance(line.pop("spooled_at"), int) for line in found)
+    return found
 
 
 def test_a_daemon_that_answers_gets_the_event_and_nothing_waits(
@@ -145,7 +154,7 @@ def test_several_that_the_daemon_refuses_together_wait_to_be_sent_one_by_one(
 ):
     events = [event(number, content="bad") for number in range(2)]
     assert run(events).startswith("2 waiting")
-    assert run(b"", "--drain") == "2 dropped"
+    assert run(b"", "--drain") == "2 dropped (the daemon knows of 2 dropped)"
 
 
 def test_what_is_no_event_is_dropped_and_counted_and_keeps_no_other_out(run: Run, server: HookServer, tmp_path: Path):
@@ -186,6 +195,12 @@ def test_no_secret_is_sent_or_written(run: Run, server: HookServer, tmp_path: Pa
     sent = json.dumps(server.bodies) + "".join(path.read_text() for path in (tmp_path / "state").rglob("*.*"))
     assert sent.count("[REDACTED:") >= 7
     assert "hunter2" not in sent
+
+
+def test_the_body_of_a_request_is_another_way_to_say_it(run: Run, server: HookServer):
+    assert run({"events": [event(0), event(1)], "spool": {"depth": 0}}) == "2 sent"
+    assert run(b"\xef\xbb\xbf" + json.dumps(event(2)).encode()) == "1 sent"
+    assert server.contents() == ["hello 0", "hello 1", "hello 2"]
 
 
 def test_what_claude_code_gives_its_hooks_is_understood(run: Run, server: HookServer):
@@ -234,29 +249,124 @@ def test_each_daemon_has_a_spool_of_its_own(tmp_path: Path):
         ({"XDG_STATE_HOME": "/state", "HOME": "/h"}, "/state/convmem/spool"),
         ({"HOME": "/h"}, "/h/.local/state/convmem/spool"),
         ({"XDG_STATE_HOME": "relative", "HOME": "/h"}, "/h/.local/state/convmem/spool"),
-        ({"XDG_STATE_HOME": "", "HOME": "h"}, None),
-        ({}, None),
+        ({"XDG_STATE_HOME": "", "HOME": "h"}, "/known/.local/state/convmem/spool"),
+        ({}, "/known/.local/state/convmem/spool"),
     ],
 )
-def test_the_spool_is_where_programs_keep_their_state(variables: dict[str, str], place: str | None):
+def test_the_spool_is_where_programs_keep_their_state(
+    variables: dict[str, str], place: str | None, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(data_dir, "known_home", lambda: "/known")
     found = capture.spool_of(target.Target(None, "/data", {}, ""), variables, capture.SystemClock())
     assert (None if found is None else found._directory) == place
 
 
-def test_without_a_place_for_state_events_are_sent_or_dropped(run: Run, server: HookServer, begun: list[Claim]):
+def test_without_a_place_for_state_events_are_sent_or_dropped(
+    run: Run, server: HookServer, begun: list[Claim], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(data_dir, "known_home", lambda: "")
     assert run(event(0), XDG_STATE_HOME="") == "1 sent"
     server.answer = refusal(503)
     assert run(event(1), XDG_STATE_HOME="").startswith("1 dropped (")
     assert run(b"nonsense", XDG_STATE_HOME="").startswith("1 dropped (")
-    assert run(b"", "--drain", XDG_STATE_HOME="") == "nothing to capture"
+    assert run(b"", XDG_STATE_HOME="") == "nothing to capture"
+    assert run(b"", "--drain", XDG_STATE_HOME="") == "nothing was delivered (there is no place to keep state)"
     assert run(b"", "--status", XDG_STATE_HOME="") == ""
     assert begun == []
 
 
-def test_a_place_for_state_that_cannot_be_used_loses_events_and_nothing_else(run: Run, tmp_path: Path):
-    (tmp_path / "file").write_text("")
-    assert run(event(), XDG_STATE_HOME=str(tmp_path / "file")).startswith("1 dropped (")
-    assert run(b"", "--drain", XDG_STATE_HOME=str(tmp_path / "file")) == "nothing to capture"
+UNUSABLE: dict[str, Callable[[Path, Path], object]] = {
+    "no directory": lambda state, spool: state.write_text(""),
+    "events in a directory": lambda state, spool: spool.with_suffix(".jsonl").mkdir(parents=True),
+    "turns in a directory": lambda state, spool: spool.with_suffix(".lock").mkdir(parents=True),
+    "a link": lambda state, spool: (spool.parent.mkdir(parents=True), spool.with_suffix(".jsonl").symlink_to(__file__)),
+}
+
+
+@pytest.mark.parametrize("how", UNUSABLE)
+def test_a_spool_that_cannot_be_used_loses_nothing_while_the_daemon_answers(
+    run: Run, server: HookServer, begun: list[Claim], tmp_path: Path, how: str
+):
+    state = tmp_path / "state"
+    UNUSABLE[how](state, state / "convmem" / "spool" / capture._digest(bytes(tmp_path / "data" / "convmem.sock")))
+    assert run(event(0)).startswith("1 sent")
+    assert run([event(1), event(2)]).startswith("2 sent")
+    assert server.contents() == ["hello 0", "hello 1", "hello 2"]
+    server.answer = refusal(503)
+    assert run(event(3)).startswith("1 dropped (")
+    assert run(b"", "--drain").startswith("nothing was delivered (the spool cannot be used: ")
+    assert begun == []
+
+
+def test_a_slow_daemon_is_asked_by_a_process_of_its_own_where_nothing_can_wait(
+    run: Run, server: HookServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "state").write_text("")
+    monkeypatch.setattr(capture, "HOOK_ANSWER_MS_MAX", 20)
+    server.wait_s = 0.2
+    assert run(event(0)) == f"1 handed on (no answer from {tmp_path}/data/convmem.sock: it took too long)"
+    assert server.contents() == ["hello 0"]
+    events = [event(number) for number in range(1, 600)]
+    server.wait_s = 0
+    assert run(events) == "599 handed on (the spool cannot be used: Not a directory)"
+    assert server.contents() == [f"hello {number}" for number in range(600)]
+
+
+def test_a_daemon_elsewhere_is_asked_by_a_process_of_its_own_where_nothing_can_wait(
+    run: Run, server: HookServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "state").write_text("")
+    monkeypatch.setattr(target, "LOOPBACK", "none")
+    with hook_server() as elsewhere:
+        assert run(event(), "--url", elsewhere.url) == "1 handed on (the spool cannot be used: Not a directory)"
+        assert elsewhere.contents() == ["hello 0"]
+
+
+def test_where_nobody_listens_and_nothing_can_wait_events_are_dropped(run: Run, tmp_path: Path):
+    (tmp_path / "state").write_text("")
+    assert run(event()) == f"1 dropped (nobody listens at {tmp_path}/data/convmem.sock)"
+
+
+def test_a_spool_that_others_keep_costs_no_event_and_hardly_any_time(
+    run: Run, server: HookServer, begun: list[Claim], tmp_path: Path
+):
+    server.answer = refusal(503)
+    run(event(0))
+    (lock,) = (tmp_path / "state").rglob("*.lock")
+    with lock.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        begun_at = time.process_time()
+        assert run(event(1)) == "1 waiting"
+        assert run([event(2), {"kind": "chat"}]).startswith("1 waiting, 1 dropped (")
+        assert time.process_time() - begun_at < 1
+    server.answer = server.taken
+    assert run(b"", "--drain") == "3 sent, 1 dropped (the daemon knows of 1 dropped)"
+    assert server.contents() == ["hello 0", "hello 1", "hello 2"]
+
+
+def test_where_even_the_place_beside_it_is_kept_by_others_nothing_goes_past_what_waits(
+    run: Run, server: HookServer, tmp_path: Path
+):
+    server.answer = refusal(503)
+    run(event(0))
+    server.answer = server.taken
+    (lock,) = (tmp_path / "state").rglob("*.lock")
+    with lock.open() as other, lock.with_suffix(".late").open("a") as beside:
+        for file in (other, beside):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        assert run(event(1)) == "1 dropped (others kept the spool too long)"
+    assert server.events == {}
+
+
+def test_an_event_of_long_ago_that_has_to_wait_is_delivered_all_the_same(run: Run, server: HookServer, tmp_path: Path):
+    old = NOW_MS - 400 * 24 * 3600 * 1000
+    assert run(event(0, at=old)) == "1 sent"
+    server.answer = refusal(503)
+    assert run(event(1, at=old)).startswith("1 waiting")
+    server.answer = server.taken
+    assert run(b"", "--drain") == "1 sent"
+    assert list(server.events.values()) == [event(0, at=old), event(1, at=old)]
+    assert server.bodies[-1]["spool"]["dropped"] == 0
 
 
 def test_arguments_that_cannot_be_meant_send_nothing(run: Run, server: HookServer):
@@ -279,7 +389,32 @@ def test_draining_says_how_many_and_what_is_left(run: Run, server: HookServer, m
     assert run(b"", "--drain").startswith("2 waiting (")
     server.answer = server.taken
     assert run(b"", "--drain") == "2 sent"
-    assert run(b"", "--drain") == "nothing to capture"
+    assert run(b"", "--drain") == "nothing waits"
+
+
+def test_what_was_dropped_is_told_though_nothing_waits(run: Run, server: HookServer):
+    assert run(b"nonsense").startswith("1 dropped (")
+    assert run(b"", "--drain") == "nothing waits (the daemon knows of 1 dropped)"
+    assert [(body["events"], body["spool"]["dropped"]) for body in server.bodies] == [([], 1)]
+    server.answer = refusal(503)
+    assert run(b"", "--drain").endswith("answered 503)")
+    server.answer = server.taken
+    assert run(event()) == "1 sent"
+    assert server.bodies[-1]["spool"]["dropped"] == 1
+
+
+def test_what_another_process_delivers_meanwhile_is_said(
+    run: Run, server: HookServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    server.answer = refusal(503)
+    run(event())
+    server.answer = server.taken
+
+    def others(spool: Spool, wait_ms: int) -> None:
+        spool.take_off(spool.head(), 0)
+
+    monkeypatch.setattr(Spool, "ask_for_claim", others)
+    assert run(b"", "--drain") == "nothing waits (another process delivered what waited)"
 
 
 def test_draining_is_left_to_another_process_that_is_at_it(

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from convmem.hooks.detaching import begin
-from convmem.hooks.spool import Claim, Spool
+from convmem.hooks import detaching
+from convmem.hooks.claim import Claim
+from convmem.hooks.spool import Spool
 from tests.support.deliverers import deliverers, kill_deliverers, nobody_left
 from tests.support.manual_clock import ManualClock
 
@@ -25,15 +26,20 @@ def claimed(spool: Spool) -> Claim:
     return claim
 
 
-def work(claim: Claim) -> None:
-    while not claim.is_over():
-        os.sched_yield()
+def begin(claim: Claim) -> None:
+    """Have it held until somebody asks for it."""
+
+    def work() -> None:
+        while not claim.is_over():
+            os.sched_yield()
+
+    detaching.begin(claim, work)
 
 
 @pytest.mark.slow
 def test_a_process_of_its_own_keeps_the_claim_until_its_end(spool: Spool, tmp_path: Path):
     with nobody_left(tmp_path):
-        begin(claimed(spool), work)
+        begin(claimed(spool))
         assert spool.claim() is None
         (found,) = deliverers(tmp_path)
         assert found != os.getpid()
@@ -45,16 +51,29 @@ def test_a_process_of_its_own_keeps_the_claim_until_its_end(spool: Spool, tmp_pa
 
 
 @pytest.mark.slow
+def test_work_that_needs_no_claim_is_done_too(tmp_path: Path):
+    ours, theirs = os.pipe()
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    detaching.begin(None, lambda: fifo.write_text(str(os.getsid(0))))
+    assert int(fifo.read_text()) != os.getsid(0)
+    os.close(theirs)
+    # Whoever waits for the end of a pipe does not wait for what was begun.
+    assert os.read(ours, 1) == b""
+    os.close(ours)
+
+
+@pytest.mark.slow
 def test_it_leaves_when_somebody_else_asks(spool: Spool, tmp_path: Path):
     with nobody_left(tmp_path):
-        begin(claimed(spool), work)
+        begin(claimed(spool))
         claimed(spool).close()
         assert deliverers(tmp_path) == []
 
 
 @pytest.mark.slow
 def test_a_fault_in_it_ends_it_alone_and_in_silence(spool: Spool, capfd: pytest.CaptureFixture[str]):
-    begin(claimed(spool), lambda claim: 1 // 0)
+    detaching.begin(claimed(spool), lambda: 1 // 0)
     claimed(spool).close()
     assert capfd.readouterr() == ("", "")
 
@@ -64,7 +83,7 @@ def test_where_no_process_can_be_made_the_claim_is_given_back(spool: Spool, monk
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(os, "fork", refuse)
-    begin(claimed(spool), work)
+    begin(claimed(spool))
     claim = spool.claim()
     assert claim is not None
     claim.close()
@@ -83,6 +102,6 @@ def test_nobody_waits_for_it(spool: Spool, tmp_path: Path):
     with nobody_left(tmp_path):
         before = children()
         begun = time.monotonic()
-        begin(claimed(spool), work)
+        begin(claimed(spool))
         assert time.monotonic() - begun < 5
         assert children() <= before, "what it started is nobody's child"

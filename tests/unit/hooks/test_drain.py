@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from convmem.hooks.claim import Claim
 from convmem.hooks.drain import Delivered, drain
+from convmem.hooks.late import Late
+from convmem.hooks.lines import line_of
 from convmem.hooks.posting import Outcome
 from convmem.hooks.spool import Spool
 from convmem.limits import DELIVERY_PAUSE_MS_MAX, DELIVERY_PAUSE_MS_MIN
@@ -31,10 +34,14 @@ class Daemon:
         self.bad: set[int] = set()
         self.came: list[list[int]] = []
         self.taken: list[int] = []
+        self.told: list[int] = []
         self.spools: list[Mapping[str, Any]] = []
         self.at_ms: list[int] = []
 
     def send(self, events: Sequence[bytes], spool: Mapping[str, Any]) -> Outcome:
+        if not events:
+            self.told.append(spool["dropped"])
+            return self.last
         numbers = [int(json.loads(text)["event_id"][1:]) for text in events]
         self.came.append(numbers)
         self.spools.append(spool)
@@ -129,7 +136,7 @@ def test_a_daemon_that_asks_to_be_left_alone_is(spool: Spool, clock: ManualClock
 def test_one_that_the_daemon_refuses_is_found_dropped_and_counted(spool: Spool, clock: ManualClock):
     daemon = Daemon(clock, Outcome(400))
     daemon.bad = {2}
-    assert drained(spool, daemon, *map(event, range(5))) == Delivered(4, 1, "")
+    assert drained(spool, daemon, *map(event, range(5))) == Delivered(4, 1, "", 1)
     assert daemon.came == [[0, 1, 2, 3, 4], [0], [1], [2], [3], [4]]
     assert daemon.taken == [0, 1, 3, 4]
     assert spool.facts()["dropped"] == 1
@@ -144,8 +151,28 @@ def test_behind_a_batch_that_was_sent_one_by_one_batches_are_whole_again(spool: 
 
 def test_what_an_answer_says_was_dropped_is_counted(spool: Spool, clock: ManualClock):
     daemon = Daemon(clock, Outcome(200, refused=2))
-    assert drained(spool, daemon, *map(event, range(5))) == Delivered(3, 2, "")
+    assert drained(spool, daemon, *map(event, range(5))) == Delivered(3, 2, "", 2)
     assert spool.facts()["dropped"] == 2
+    assert daemon.told == [2]
+
+
+def test_what_was_dropped_is_told_though_nothing_waits(spool: Spool, clock: ManualClock):
+    spool.append([], 3)
+    daemon = Daemon(clock)
+    assert drained(spool, daemon) == Delivered(0, 0, "", 3)
+    assert (daemon.came, daemon.told) == ([], [3])
+    assert drained(spool, daemon, event(0)) == Delivered(1, 0, "", 3)
+    assert daemon.told == [3], "the event's own request has said it"
+    assert drained(spool, daemon) == Delivered(0, 0, "", 3)
+    assert daemon.told == [3, 3], "the daemon may have been started anew"
+
+
+def test_whoever_cannot_be_told_is_not_pressed(spool: Spool, clock: ManualClock):
+    spool.append([], 3)
+    daemon = Daemon(clock, last=Outcome(503, reason="busy"))
+    assert drained(spool, daemon) == Delivered(0, 0, "busy", 0)
+    assert daemon.told == [3]
+    assert clock.at_ms == START_MS
 
 
 def test_spoiled_lines_are_passed_over_without_asking_anybody(spool: Spool, clock: ManualClock, tmp_path: Path):
@@ -153,13 +180,29 @@ def test_spoiled_lines_are_passed_over_without_asking_anybody(spool: Spool, cloc
     with (tmp_path / "convmem" / "spool" / "name.jsonl").open("ab") as file:
         file.write(b"nonsense\n" + event(1) + b"\n" + b"\0" * 10 + b"\n")
     daemon = Daemon(clock)
-    assert drained(spool, daemon) == Delivered(2, 2, "")
+    assert drained(spool, daemon) == Delivered(2, 2, "", 2)
     assert daemon.spools[0]["dropped"] == 2
     with (tmp_path / "convmem" / "spool" / "name.jsonl").open("ab") as file:
         file.write(b"nothing else")
-    assert drained(spool, daemon) == Delivered(0, 1, "")
-    assert len(daemon.came) == 1
+    assert drained(spool, daemon) == Delivered(0, 1, "", 3)
+    assert (len(daemon.came), daemon.told) == (1, [3])
     assert spool.is_empty()
+
+
+def test_what_comes_late_at_the_very_end_is_delivered_too(
+    spool: Spool, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+):
+    daemon = Daemon(clock)
+    leave = spool.leave
+
+    def leave_and_be_late(claim: Claim) -> bool:
+        assert Late(f"{spool._path}.late", clock).add(line_of(event(1), START_MS))
+        monkeypatch.undo()
+        return leave(claim)
+
+    monkeypatch.setattr(spool, "leave", leave_and_be_late)
+    assert drained(spool, daemon, event(0)) == Delivered(2, 0, "")
+    assert daemon.taken == [0, 1]
 
 
 def test_whoever_waits_for_the_right_to_deliver_gets_it(spool: Spool, clock: ManualClock, tmp_path: Path):

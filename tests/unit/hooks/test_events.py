@@ -69,9 +69,15 @@ def test_two_names_that_held_secrets_stay_two():
 
 
 def test_a_name_that_has_grown_keeps_the_end_that_tells_it_from_others():
-    names = [made(status="x" * 44 + f" password=hunter{number}")["status"] for number in range(2)]
+    names = [made(event_id="x" * 230 + f" password=hunter{number}")["event_id"] for number in range(2)]
     assert len(set(names)) == 2
-    assert max(len(name.encode()) for name in names) <= NAMES_BYTES_MAX["status"]
+    assert max(len(name.encode()) for name in names) <= NAMES_BYTES_MAX["event_id"]
+
+
+@pytest.mark.parametrize("name", ["project", "tool", "status", "directory"])
+def test_a_name_that_need_not_stay_unlike_others_says_nothing_of_its_secret(name: str):
+    said = {made(**{name: f"/x password=hunter{number}"})[name] for number in range(3)}
+    assert said == {"/x password=[REDACTED:credential]"}
 
 
 def test_a_secret_is_looked_for_before_the_text_is_cut():

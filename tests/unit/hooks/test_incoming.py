@@ -94,9 +94,17 @@ def found(data: bytes) -> list[Any]:
         (b'{"a":1}{"a":2}', ["malformed"]),
         (b'{\n"a":\nnonsense\n}\n', ["malformed"]),
         (b"7", [7]),
+        (b'\xef\xbb\xbf{"a":1}', [{"a": 1}]),
+        (b'\xef\xbb\xbf{"a":1}\n{"a":2}', [{"a": 1}, {"a": 2}]),
+        (b"\xef\xbb\xbf", []),
+        (b'{"events":[{"a":1},{"a":2}]}', [{"a": 1}, {"a": 2}]),
+        (b'{"events":[{"a":1}],"spool":{"depth":5}}', [{"a": 1}]),
+        (b'{"events":[]}', []),
+        (b'{"events":{"a":1}}', [{"events": {"a": 1}}]),
+        (b'{"events":[1],"prompt":"x"}', [{"events": [1], "prompt": "x"}]),
     ],
 )
-def test_one_value_an_array_or_lines(data: bytes, expected: list[Any]):
+def test_one_value_an_array_lines_or_what_the_daemon_takes(data: bytes, expected: list[Any]):
     assert found(data) == expected
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from convmem.hooks.lines import sorted_out, time_of
+from convmem.hooks.lines import NO_EVENT, line_of, sorted_out, time_of
 from convmem.limits import SPOOL_AGE_MS_MAX, SPOOL_LINE_BYTES_MAX
 
 NOW_MS = 1_700_000_000_000
@@ -34,6 +34,9 @@ def test_events_come_in_order_and_so_many():
         b'{"at": 1, "at": 2}',
         json.dumps({"at": NOW_MS, "x": "y" * SPOOL_LINE_BYTES_MAX}).encode(),
         event(1, NOW_MS - SPOOL_AGE_MS_MAX - 1),
+        line_of(event(1), NOW_MS - SPOOL_AGE_MS_MAX - 1).strip(),
+        b'{"at": 1, "spooled_at": "today"}',
+        NO_EVENT.strip(),
     ],
 )
 def test_a_line_that_holds_no_event_is_counted_and_spoils_no_other(spoiled: bytes):
@@ -61,3 +64,12 @@ def test_a_line_that_is_longer_than_what_is_read_at_once_is_passed_over():
 def test_what_holds_no_event_has_no_time(text: bytes):
     assert time_of(text) is None
     assert time_of(event(0)) == NOW_MS
+
+
+def test_how_long_an_event_may_wait_counts_from_when_it_was_spooled_and_it_is_sent_as_it_was():
+    old = b'{"event_id":"e1","at":7,"content":"\xe0\xb8\x81 \\n ,\\"spooled_at\\":5}"}'
+    line = line_of(old, NOW_MS - SPOOL_AGE_MS_MAX)
+    assert line.count(b"\n") == 1
+    assert time_of(line) == 7
+    assert sorted_out(line, 9, NOW_MS, is_all=True) == ((old,), 0, len(line))
+    assert sorted_out(line, 9, NOW_MS + 1, is_all=True) == ((), 1, len(line))

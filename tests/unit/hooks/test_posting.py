@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from convmem import clock
-from convmem.hooks.posting import NO_ANSWER, OK, Outcome, deliver
+from convmem.hooks.posting import NO_ANSWER, NOT_ASKED, OK, Outcome, deliver
 from convmem.hooks.target import Target, address_of
 from tests.support.hook_server import HookServer, hook_server, refusal, response, saying
 
@@ -188,7 +188,7 @@ def test_where_nobody_listens_that_is_said(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     found = deliver(Target(address_of(f"http://127.0.0.1:{port}"), "", {}, ""), [EVENT], None, 50, clock.SystemClock())
-    assert found == Outcome(NO_ANSWER, reason=f"nobody listens at http://127.0.0.1:{port}")
+    assert found == Outcome(NOT_ASKED, reason=f"nobody listens at http://127.0.0.1:{port}")
     nothing = Target(None, str(tmp_path / ("d" * 120)), {}, "")
     assert deliver(nothing, [EVENT], None, 50, clock.SystemClock()).reason == "no daemon is running"
 
@@ -202,7 +202,7 @@ def test_a_host_that_has_no_address_is_no_answer(host: str):
 def test_a_token_that_cannot_be_read_keeps_the_events(server: HookServer, tmp_path: Path):
     found = Target(address_of(server.url), "", {}, str(tmp_path / "token"))
     outcome = deliver(found, [EVENT], None, WAIT_MS, clock.SystemClock())
-    assert outcome == Outcome(NO_ANSWER, reason="the token file is not there")
+    assert outcome == Outcome(NOT_ASKED, reason="the token file is not there")
     assert server.bodies == []
 
 

@@ -6,16 +6,20 @@ import json
 import os
 import resource
 import signal
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from convmem import file_descriptors
+from convmem.hooks import late
 from convmem.hooks import spool as module
-from convmem.hooks.spool import Spool, Unavailable
+from convmem.hooks.late import Late
+from convmem.hooks.lines import line_of
+from convmem.hooks.spool import Busy, Spool, Unavailable
 from convmem.limits import SPOOL_AGE_MS_MAX, SPOOL_BYTES_MAX, SPOOL_ROOM_BYTES, SPOOL_TAKEN_BYTES_MAX
 from tests.support.manual_clock import START_MS, ManualClock
 
@@ -68,7 +72,7 @@ def test_events_leave_in_the_order_they_came_and_nothing_is_left(spool: Spool, f
     spool.append([event(0), event(1)])
     spool.append([event(2)])
     assert not spool.is_empty()
-    assert file.read_bytes() == event(0) + b"\n" + event(1) + b"\n" + event(2) + b"\n"
+    assert file.read_bytes() == b"".join(line_of(event(number), START_MS) for number in range(3))
     batch = spool.head(2)
     assert numbers(batch.events) == [0, 1]
     assert batch.behind == facts(1)
@@ -81,7 +85,7 @@ def test_events_leave_in_the_order_they_came_and_nothing_is_left(spool: Spool, f
 
 def test_all_of_it_is_for_the_owner_alone(spool: Spool, file: Path):
     spool.append([event(0)])
-    spool.count_dropped(1)
+    spool.append([], 1)
     claim = spool.claim()
     assert claim is not None
     claim.close()
@@ -208,14 +212,14 @@ def test_what_is_too_old_is_dropped_and_counted(spool: Spool, clock: ManualClock
 
 
 def test_the_count_is_kept_for_a_while_and_then_forgotten(spool: Spool, clock: ManualClock):
-    spool.count_dropped(2)
+    spool.append([], 2)
     clock.pass_ms(SPOOL_AGE_MS_MAX)
-    spool.count_dropped(3)
+    spool.append([], 3)
     assert spool.at_rest() == facts(0, dropped=5)
     clock.pass_ms(1)
     assert spool.at_rest() == facts(0)
     assert spool.facts() == facts(0)
-    spool.count_dropped(1)
+    spool.append([], 1)
     assert spool.at_rest() == facts(0, dropped=1, since=clock.at_ms)
 
 
@@ -330,10 +334,10 @@ def test_a_kill_while_room_is_made_loses_only_what_is_counted(tmp_path: Path, mo
     deaths = 0
     for step in itertools.count():
         spool = Spool(str(tmp_path / str(step)), NAME, ManualClock())
-        spool.append([event(number) for number in range(40)])
+        spool.append([event(number) for number in range(30)])
 
         def work(spool: Spool = spool) -> None:
-            spool.append([event(number) for number in range(40, 60)])
+            spool.append([event(number) for number in range(30, 45)])
 
         if not killed_at(step, monkeypatch, work):
             break
@@ -341,8 +345,30 @@ def test_a_kill_while_room_is_made_loses_only_what_is_counted(tmp_path: Path, mo
         dropped = spool.facts()["dropped"]
         left = everything(spool)
         assert left == list(range(dropped, left[-1] + 1))
-        assert left[-1] in {39, 59}
+        assert left[-1] in {29, 44}
     assert deaths > 8
+
+
+@pytest.mark.slow
+def test_a_kill_while_what_came_late_is_taken_in_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    deaths = 0
+    for step in itertools.count():
+        spool = Spool(str(tmp_path / str(step)), NAME, ManualClock())
+        spool.append([event(0)])
+
+        def work(spool: Spool = spool) -> None:
+            assert Late(f"{spool._path}.late", ManualClock()).add(line_of(event(1), START_MS))
+            spool.append([event(2)])
+
+        if not killed_at(step, monkeypatch, work):
+            break
+        deaths += 1
+        was_kept = (tmp_path / str(step) / f"{NAME}.late").exists() and not spool._late.is_empty()
+        left = everything(spool)
+        # Whoever dies between the two files leaves it in both: the daemon stores it once.
+        assert left in ([0], [0, 1], [0, 1, 1], [0, 1, 2])
+        assert not was_kept or 1 in left
+    assert deaths > 5
 
 
 @contextmanager
@@ -382,17 +408,83 @@ def test_a_place_that_cannot_be_used_says_so(tmp_path: Path, clock: ManualClock)
         spool.append([event(0)])
     assert spool.is_empty()
     assert spool.at_rest() == facts(0)
+    with pytest.raises(Unavailable, match="the spool cannot be used: Not a directory"):
+        spool.facts()
 
 
-def test_a_turn_that_never_comes_is_not_waited_for(spool: Spool, file: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "HOOK_TURN_MS_MAX", 3)
+@pytest.mark.parametrize("end", ["jsonl", "lock", "late"])
+def test_what_is_no_file_holds_nothing(spool: Spool, file: Path, end: str):
+    file.with_suffix(f".{end}").mkdir(parents=True)
+    assert spool.is_empty()
+    if end == "late":
+        spool.append([event(0)])
+        assert everything(spool) == [0]
+    else:
+        with pytest.raises(Unavailable, match="the spool cannot be used: Is a directory"):
+            spool.append([event(0)])
+
+
+@contextmanager
+def held(*paths: Path) -> Iterator[None]:
+    """Somebody else has these locks and keeps them."""
+    with ExitStack() as stack:
+        for path in paths:
+            fcntl.flock(stack.enter_context(path.open("a")), fcntl.LOCK_EX)
+        yield
+
+
+def test_a_host_does_not_wait_for_a_turn_and_loses_neither_its_event_nor_its_place(spool: Spool, file: Path):
     spool.append([event(0)])
-    with file.with_suffix(".lock").open() as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(Unavailable, match="others kept the spool too long"):
-            spool.append([event(1)])
-    spool.append([event(2)])
-    assert everything(spool) == [0, 2]
+    with held(file.with_suffix(".lock")):
+        begun = time.process_time()
+        spool.append([event(1)])
+        spool.append([event(2), event(3)], 1)
+        assert time.process_time() - begun < 1
+    assert (spool.is_empty(), file.read_bytes()) == (False, line_of(event(0), START_MS))
+    spool.append([event(4)])
+    assert spool.facts() == facts(6)
+    assert everything(spool) == [0, 1, 2, 3, 4]
+    assert spool.facts() == facts(0, dropped=1)
+    assert spool.is_empty()
+
+
+def test_the_waits_of_a_host_are_short_in_all(spool: Spool, file: Path, monkeypatch: pytest.MonkeyPatch):
+    rests: list[float] = []
+    for part in (module, late):
+        monkeypatch.setattr(part, "sleep_ms", rests.append)
+    spool.append([event(0)], 1)
+    with held(file.with_suffix(".lock"), file.with_suffix(".late")), pytest.raises(Busy, match="kept the spool too"):
+        spool.append([event(1)], 1)
+    assert 0 < sum(rests) <= 20
+
+
+def test_what_came_late_waits_too(spool: Spool, file: Path):
+    spool.append([])
+    with held(file.with_suffix(".lock")):
+        spool.append([event(0)])
+    assert file.stat().st_size == 0
+    assert not spool.is_empty()
+    assert everything(spool) == [0]
+    with held(file.with_suffix(".lock")):
+        spool.append([event(1)])
+    assert spool.facts() == facts(1)
+
+
+def test_where_what_came_late_cannot_be_taken_in_the_rest_is_delivered_first(spool: Spool, file: Path):
+    spool.append([event(0)])
+    with held(file.with_suffix(".lock")):
+        spool.append([event(1)])
+    with small_files(file.stat().st_size):
+        batch = spool.head()
+        assert numbers(batch.events) == [0]
+        with pytest.raises(Unavailable, match="cannot be used"):
+            spool.append([event(2)])
+    with small_files(0):
+        with pytest.raises(Unavailable):
+            spool.take_off(batch, 0)
+        with pytest.raises(Unavailable, match="cannot be used"):
+            spool.head()
+    assert everything(spool) == [1]
 
 
 def test_one_delivers_at_a_time_and_leaves_only_when_nothing_waits(spool: Spool):
@@ -405,24 +497,6 @@ def test_one_delivers_at_a_time_and_leaves_only_when_nothing_waits(spool: Spool)
     assert spool.leave(claim)
     after = spool.claim()
     assert after is not None
-    after.close()
-
-
-def test_whoever_delivers_is_told_that_somebody_waits(spool: Spool, file: Path, monkeypatch: pytest.MonkeyPatch):
-    claim = spool.claim()
-    assert claim is not None
-    assert file.with_suffix(".drain").read_text().split() == [str(os.getpid())]
-    assert not claim.is_over()
-    assert spool.ask_for_claim(2) is None
-    assert claim.is_over()
-    claim.tell()
-    assert claim.is_over(), "whoever says its name takes back what was asked"
-    monkeypatch.setattr(module, "sleep_ms", lambda duration_ms: claim.close())
-    after = spool.ask_for_claim(10)
-    assert after is not None
-    assert not after.is_over()
-    file.with_suffix(".drain").unlink()
-    assert after.is_over()
     after.close()
 
 

@@ -22,7 +22,7 @@ from convmem.memory.inputs import (
 
 SECRET = "sk-proj-FAKE0000000000000000000000"
 # What is only compared with what is stored, and what is no free text.
-NOT_CLEANED = {"topic", "query", "target_id", "section", "filename"}
+NOT_CLEANED = {"topic", "query", "target_id", "section", "filename", "replaces"}
 INPUTS = (
     *(Remember, SaveLesson, WriteSection, DeleteSection, ReadSection, Recall, GetProfile, SearchHistory, Forget),
     *(MemoryStats, GetRecentInteractions, ExportMemory),
@@ -65,11 +65,19 @@ def test_what_holds_no_secret_is_the_same_ask():
     assert cleaned(ask)[0] is ask
 
 
-def test_two_names_that_held_secrets_stay_two():
+def test_two_names_that_differ_in_a_secret_alone_are_one_and_no_hash_tells_of_it():
     asks = [checked(GetProfile, {"project": f"token={SECRET}{number}"}) for number in (1, 2)]
     first, second = (cleaned(ask)[0].project for ask in asks)
-    assert first != second
-    assert cleaned(asks[0])[0].project == first
+    assert first == second == "token=[REDACTED:api_key]"
+
+
+def test_a_text_that_a_placeholder_makes_too_long_is_cut_and_says_so():
+    value = ("pwd=a " * 400)[:1_980] + " LAST WORDS"
+    clean, _ = cleaned(checked(Remember, {"category": "other", "key": "k", "value": value}))
+    assert (len(clean.value) <= 2_000, clean.value[-1]) == (True, "…")
+    whole = "pwd=a " + "x" * 1_900 + " LAST WORDS"
+    clean, _ = cleaned(checked(Remember, {"category": "other", "key": "k", "value": whole}))
+    assert clean.value.endswith(" LAST WORDS")
 
 
 def test_cleaned_texts_keep_their_bounds():

@@ -193,13 +193,23 @@ def test_a_number_removes_the_one_thing_that_bears_it(remembered: Remembered):
                 "key": "indent",
                 "preview": "four spaces",
                 "total_bytes": 11,
+                "at": START_MS,
+                "origin": {"device": "local", "transport": "test"},
             }
         ],
         "sequence": "4",
     }
     assert remembered.forget("02") == {
         "removed": [
-            {"type": "lesson", "id": lesson["id"], "number": 2, "preview": "before a release", "total_bytes": 16}
+            {
+                "type": "lesson",
+                "id": lesson["id"],
+                "number": 2,
+                "preview": "before a release",
+                "total_bytes": 16,
+                "at": START_MS,
+                "origin": {"device": "local", "transport": "test"},
+            }
         ],
         "sequence": "5",
     }
@@ -214,6 +224,8 @@ def test_a_number_removes_the_one_thing_that_bears_it(remembered: Remembered):
                 "session_id": "hook",
                 "preview": "what is the plan?",
                 "total_bytes": 17,
+                "at": START_MS,
+                "origin": {"device": "local", "transport": "test"},
             }
         ],
         "sequence": "6",
@@ -275,6 +287,9 @@ def test_what_was_removed_is_shown_in_a_bounded_preview(remembered: Remembered):
     assert removed["total_bytes"] == 4_000
     (removed,) = remembered.forget(2)["removed"]
     assert removed["preview"] == "ü" * FORGOTTEN_PREVIEW_CODE_POINTS
+    remembered.remember(key="marks", value="e\u0301" * 1_000)
+    (removed,) = remembered.forget(3)["removed"]
+    assert removed["preview"] == "e\u0301" * ((FORGOTTEN_PREVIEW_CODE_POINTS - 1) // 2) + "…"
 
 
 def test_a_section_is_written_changed_and_left_alone(remembered: Remembered):

@@ -30,6 +30,11 @@ def test_a_cut_value_never_stands_under_its_own_name():
     }
 
 
+def test_a_project_is_never_cut():
+    record = {"value": "v" * 300, "project": "p" * 256}
+    assert abridged(record, 64, "value") == {"value_preview": "v" * 64, "total_bytes": 300, "project": "p" * 256}
+
+
 def test_a_snippet_is_a_part_by_its_name_and_is_only_cut():
     assert abridged({"snippet": "s" * 300, "total_bytes": 9_000}, 100) == {"snippet": "s" * 100, "total_bytes": 9_000}
 

@@ -43,7 +43,11 @@ async def test_the_best_comes_first_then_the_newest(remembered: Remembered):
         remembered.capture("rebase", event_id=f"same {number}", session_id=f"s{number}")
     reply = await ask(remembered, "search_history", query="rebase onto main")
     assert [found["number"] for found in reply.facts["history"]] == [1, 4, 3, 2]
-    assert len((await ask(remembered, "search_history", query="rebase", limit=2)).facts["history"]) == 2
+    assert "more" not in reply.facts
+    some = await ask(remembered, "search_history", query="rebase", limit=2)
+    assert [found["number"] for found in some.facts["history"]] == [4, 3]
+    assert (some.facts["more"], some.facts["at_least"]) == ({"history": 1}, ["history"])
+    assert some.text.endswith("\n… and at least 1 more")
 
 
 async def test_a_project_is_a_filter(remembered: Remembered):

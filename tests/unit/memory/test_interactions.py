@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.memory_tools import HOSTILE, ask, is_fenced, result_bytes
+from tests.support.memory_tools import HOSTILE, ask, is_fenced, left_out, result_bytes
 from tests.support.remembered import Remembered
 
 AT_MS = 1_700_000_000_000
@@ -48,7 +48,11 @@ async def test_only_one_kind_if_asked_for_and_no_more_than_asked_for(remembered:
     assert [found["kind"] for found in facts["interactions"]] == [kind] * 4
     numbers = [found["number"] for found in facts["interactions"]]
     assert numbers == sorted(numbers, reverse=True)
-    assert len((await ask(remembered, "get_recent_interactions")).facts["interactions"]) == 20
+    assert facts["more"] == {"interactions": 6}
+    reply = await ask(remembered, "get_recent_interactions")
+    assert (len(reply.facts["interactions"]), reply.facts["more"]) == (20, {"interactions": 10})
+    assert reply.text.endswith("\n… and 10 more")
+    assert "more" not in (await ask(remembered, "get_recent_interactions", limit=30)).facts
 
 
 @pytest.mark.parametrize("limit", [20, 100])
@@ -64,9 +68,10 @@ async def test_texts_of_any_kind_stay_inside_their_quotations_and_bounds(remembe
     lines = reply.text.split("\n")
     heads = [line for line in lines if line.startswith("> [")]
     assert all(len(line.partition(") ")[2]) <= 300 for line in heads)
-    left_out = int(lines[-1].split(" ")[2]) if lines[-1].startswith("… and ") else 0
-    assert len(heads) + left_out == limit
-    assert len(reply.facts["interactions"]) + reply.facts.get("more", {}).get("interactions", 0) == limit
+    assert len(heads) >= 4
+    assert len(heads) + left_out(reply.text) == 105
+    assert len(reply.facts["interactions"]) <= limit
+    assert len(reply.facts["interactions"]) + reply.facts["more"]["interactions"] == 105
 
 
 async def test_a_long_text_is_a_preview_with_its_size(remembered: Remembered):

@@ -16,7 +16,15 @@ from convmem.memory.line_checks import (
     check_section,
     look_closely,
 )
-from convmem.memory.model import Lesson, Preference, Section, lesson_name, preference_name
+from convmem.memory.model import (
+    DISTILLED_SECTIONS,
+    Lesson,
+    Preference,
+    Section,
+    lesson_name,
+    preference_name,
+)
+from convmem.messages import line_checks as messages
 from tests.support.remembered import lesson_record, preference_record, section_record
 
 Check = Callable[[Mapping[str, Any]], Named]
@@ -38,6 +46,21 @@ def test_a_record_is_known_by_what_must_be_unique_alone():
     texts = ("before a release", "tests were skipped", "run them")
     assert check_lesson(lesson_record()).identity == b"l" + lesson_name("p", *texts)
     assert check_section(section_record()).identity == b"sgoals"
+
+
+def test_an_id_is_remembered_as_the_message_would_be_that_bears_it():
+    record_id = preference_record()["id"]
+    borne = (messages.identity(record_id),)
+    assert check_preference(preference_record()).ids == check_lesson(lesson_record()).ids == borne
+    assert check_preference(preference_record(id=record_id.lower())).ids == borne
+    assert check_section(section_record()).ids == ()
+
+
+def test_of_sections_those_are_limited_that_a_person_writes():
+    assert check_section(section_record()).is_limited
+    assert not any(check_section(section_record(section=section)).is_limited for section in DISTILLED_SECTIONS)
+    assert not check_preference(preference_record()).is_limited
+    assert not check_lesson(lesson_record()).is_limited
 
 
 @pytest.mark.parametrize(("check", "make"), KINDS)

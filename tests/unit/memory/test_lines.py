@@ -1,17 +1,20 @@
 """A live record to its line and back; what meets a store; what stands in the place of another."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
 from convmem.domain import Kept, Origin, Record
-from convmem.errors import Conflict
+from convmem.errors import Conflict, Invalid, NotFound
+from convmem.limits import PROFILE_SECTIONS_MAX
 from convmem.memory import kept, lines, queries
 from convmem.memory.events import LessonKept, PreferenceKept, SectionKept
-from convmem.transfer.intake import Plan
-from tests.support.filed import written
+from convmem.memory.model import DISTILLED_SECTIONS
+from convmem.transfer.intake import POLICIES, Plan
+from tests.support.filed import ULIDS, message, written
 from tests.support.remembered import (
     Remembered,
     exported,
@@ -77,8 +80,8 @@ EACH = [
 @pytest.mark.parametrize(("kind", "record"), EACH)
 def test_a_line_read_back_is_the_same_record_but_for_where_it_stood(kind: Any, record: Kept):
     line = kind.encode(record)
-    plain = kind.numbered(msgspec.structs.replace(record.event, changed_sequence=None), None)
-    assert kind.decode(line) == Record(record.at_ms, record.origin, plain)
+    nowhere = dict.fromkeys({"changed_sequence", "number"} & set(record.event.__struct_fields__))
+    assert kind.decode(line) == Record(record.at_ms, record.origin, msgspec.structs.replace(record.event, **nowhere))
     named = kind.check(json.loads(line))
     assert named.identity == kind.identify(record)
     assert named.references == ()
@@ -126,11 +129,9 @@ def test_null_is_absent_wherever_a_field_may_be_absent():
     assert lines.LESSONS.decode(msgspec.json.encode(nulled)).event.project is None  # type: ignore[attr-defined]
 
 
-def test_a_number_is_given_once_and_taken_away_for_a_file():
+def test_a_number_is_given_once():
     for kind, record in EACH[:3]:
-        plain = kind.numbered(record.event, None)
-        assert plain.number is None
-        assert kind.numbered(plain, 12).number == 12
+        assert kind.numbered(kind.decode(kind.encode(record)).event, 12).number == 12
         assert kind.numbered(record.event, 12) is record.event
     assert lines.SECTIONS.numbered(SECTION.event, 12) is SECTION.event
 
@@ -200,11 +201,132 @@ def test_a_record_stands_in_a_file_once():
             taken(written(twins))
 
 
-def test_one_id_on_two_records_of_others_is_no_obstacle():
-    both = written([preference_record(), preference_record(key="other"), lesson_record()])
-    connection = folded_from(taken(both)[1])
-    assert violations(connection) == []
-    assert queries.totals(connection) == (2, 1, 0)
-    assert (
-        exported(connection).splitlines()[1:] == exported(folded_from(taken(exported(connection))[1])).splitlines()[1:]
-    )
+OF_EACH_KIND: list[Callable[..., dict[str, Any]]] = [
+    lambda record_id: preference_record(id=record_id),
+    lambda record_id: preference_record(id=record_id, key="other"),
+    lambda record_id: lesson_record(id=record_id),
+    lambda record_id: lesson_record(id=record_id, mistake="other"),
+    lambda record_id: message(0, message_id=record_id),
+]
+TWO_OF_THEM = [
+    pytest.param(first, second, id=f"{place} {other}")
+    for place, first in enumerate(OF_EACH_KIND)
+    for other, second in enumerate(OF_EACH_KIND)
+    if place != other
+]
+
+
+@pytest.mark.parametrize(("first", "second"), TWO_OF_THEM)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_no_two_records_of_a_file_bear_one_id(first: Any, second: Any, policy: Any):
+    between, behind = message(1), [message(2), lesson_record(id=ULIDS[3], mistake="third")]
+    with pytest.raises(Conflict) as refusal:
+        taken(written([first(ID), between, second(ID.lower()), *behind]), policy=policy)
+    assert refusal.value.details == {"line": 4, "first_line": 2}
+    assert refusal.value.message == "line 4: the record in line 2 bears the same id"
+    assert taken(written([first(ID), between, second(ULIDS[9]), *behind]), policy=policy)[0].new == 5
+
+
+@pytest.mark.parametrize(("stored", "brought"), TWO_OF_THEM)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_no_record_of_a_file_bears_the_id_of_another_one_in_the_store(stored: Any, brought: Any, policy: Any):
+    connection = folded_from(taken(written([stored(ID)]))[1])
+    file = written([message(1), brought(ID), lesson_record(id=ULIDS[3], mistake="third")])
+    with pytest.raises(Conflict) as refusal:
+        taken(file, connection, policy, through=1, last=1)
+    assert refusal.value.details == {"line": 3}
+    plan, records = taken(file.replace(ID.encode(), ULIDS[9].encode()), connection, policy, through=1, last=1)
+    assert plan == Plan(new=3, unchanged=0, overwritten=0)
+    assert violations(folded_from(records)) == []
+
+
+def test_what_the_store_knows_keeps_its_own_id_whichever_the_file_gives_it():
+    connection = folded_from(taken(written([preference_record(), lesson_record(id=ULIDS[3])]))[1])
+    swapped = [preference_record(id=ULIDS[3]), lesson_record(id=ID)]
+    assert taken(written(swapped), connection, through=2, last=2)[0] == Plan(new=0, unchanged=2, overwritten=0)
+    swapped[0]["value"] = "theirs"
+    plan, records = taken(written(swapped), connection, "overwrite", through=2, last=2)
+    assert plan == Plan(new=0, unchanged=1, overwritten=1)
+    found = folded_from(records)
+    assert {one.preference_id for one in queries.preferences(found)} == {ID}
+    assert {one.lesson_id for one in queries.lessons(found)} == {ULIDS[3]}
+
+
+def test_an_id_that_is_no_messages_is_nothing_that_a_message_could_point_at():
+    pointing = message(1, metadata={"source_message_ids": [ID]})
+    with pytest.raises(NotFound) as refusal:
+        taken(written([preference_record(), pointing]))
+    assert refusal.value.details["line"] == 3
+
+
+ELSEWHERE = {"created_at": 5, "origin": {"device": "phone", "transport": "stdio"}}
+
+
+@pytest.mark.parametrize(
+    ("record", "same", "others"),
+    [
+        (
+            preference_record(),
+            {"id": THEIR_ID, "updated_at": 9, **ELSEWHERE},
+            [{"value": "tabs"}, {"confidence": 0.7}, {"source": "inferred"}, {"previous_value": None}],
+        ),
+        (lesson_record(), {"id": THEIR_ID, **ELSEWHERE}, []),
+        (section_record(), {"updated_at": 9, **ELSEWHERE}, [{"content": "ship it "}]),
+    ],
+)
+def test_a_record_is_another_one_by_what_it_tells_alone(
+    record: dict[str, Any], same: dict[str, Any], others: list[dict[str, Any]]
+):
+    connection = folded_from(taken(written([record]))[1])
+    before = exported(connection)
+    for policy in POLICIES:
+        plan, records = taken(written([record | same]), connection, policy, through=1, last=1)
+        assert plan == Plan(new=0, unchanged=1, overwritten=0)
+        assert exported(folded_from(records)) == before, "time, origin and id stay those of the store"
+    for other in others:
+        with pytest.raises(Conflict) as refusal:
+            taken(written([record | other]), connection)
+        assert refusal.value.details["line"] == 2
+        assert taken(written([record | other]), connection, "overwrite", 1, 1)[0].overwritten == 1
+
+
+def test_what_every_kind_tells_is_all_that_it_is_not_known_by():
+    known_by = {"project", "category", "key", "situation", "mistake", "correction", "section"}
+    nothing_new = {"preference_id", "lesson_id", "number", "updated_at", "changed_sequence"}
+    assert set(lines.TOLD) == {kind.event for kind in lines.RECORD_TYPES}
+    for event, told in lines.TOLD.items():
+        assert set(told) == set(event.__struct_fields__) - known_by - nothing_new
+
+
+def sections(*numbers: int) -> list[dict[str, Any]]:
+    return [section_record(section=f"own_{number}") for number in numbers]
+
+
+DISTILLED = [section_record(section=section) for section in DISTILLED_SECTIONS]
+
+
+def test_a_file_fills_the_profile_and_no_more():
+    full = sections(*range(PROFILE_SECTIONS_MAX))
+    connection = folded_from(taken(written([*DISTILLED, *full]))[1])
+    assert queries.own_sections(connection) == PROFILE_SECTIONS_MAX
+    with pytest.raises(Invalid, match=f"more than {PROFILE_SECTIONS_MAX} sections") as refusal:
+        taken(written([message(0), *full[:9], *DISTILLED, *full[9:], *sections(98, 99)]))
+    assert refusal.value.details == {"line": 2 + 1 + len(DISTILLED) + PROFILE_SECTIONS_MAX, "field": "section"}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_file_and_the_store_share_the_room_of_the_profile(policy: Any):
+    remembered = Remembered()
+    for number in range(PROFILE_SECTIONS_MAX - 2):
+        remembered.write_section(f"own_{number}", "ship it")
+    remembered.write_section(DISTILLED_SECTIONS[0], "counted")
+    connection, through = remembered.connection, remembered.sequence
+    known = sections(*range(20))
+    plan, records = taken(written([*known, DISTILLED[1], *sections(97, 98)]), connection, policy, through=through)
+    assert plan == Plan(new=3, unchanged=20, overwritten=0)
+    assert queries.own_sections(folded_from(records)) == PROFILE_SECTIONS_MAX
+    with pytest.raises(Invalid) as refusal:
+        taken(written([*known, DISTILLED[1], *sections(97, 98, 99)]), connection, policy, through=through)
+    assert refusal.value.details == {"line": 25, "field": "section"}
+    full = folded_from(records)
+    assert taken(written(known), full, policy, through=through + 3)[0].unchanged == 20, "nothing new needs no room"

@@ -54,6 +54,15 @@ def test_a_record_is_found_by_all_it_is_named_by(remembered: Remembered):
         assert learned_again == lesson
 
 
+def test_ids_come_with_the_names_of_their_records(remembered: Remembered):
+    said, learned = remembered.remember(project="p"), remembered.save_lesson(project="p")
+    connection = remembered.connection
+    assert list(queries.preference_ids(connection)) == [
+        (said["id"], preference_name("p", "coding_pref", "indent")),
+    ]
+    assert list(queries.lesson_ids(connection)) == [(learned["id"], lesson_name("p", **LESSON))]
+
+
 def test_what_is_not_there_is_none(remembered: Remembered):
     remembered.remember(project="p")
     remembered.save_lesson()
@@ -123,6 +132,8 @@ def test_totals_and_times_are_those_of_what_is_live(remembered: Remembered):
         (queries.surest, (), True),
         (queries.lessons, (), True),
         (queries.sections, (), True),
+        (queries.preference_ids, (), True),
+        (queries.lesson_ids, (), True),
         (queries.searched, (), True),
         (queries.totals, (), True),
         (queries.category_totals, (), True),

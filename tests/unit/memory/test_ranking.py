@@ -154,5 +154,22 @@ def test_vowels_that_may_be_left_out_do_not_hide_a_word():
 
 def test_thousands_of_records_that_hold_the_topic_are_all_counted_though_few_are_looked_at_closely():
     rows = [preference(number, f"key {number}", "prefers python over perl") for number in range(5_000)]
-    assert len(ranked(rows, "python perl")["preference"]) == 150
+    assert len(ranked(rows, "python perl")["preference"]) == 64
     assert found("key 4999", rows)[0] == 4_999
+
+
+@pytest.mark.parametrize("kind", ["preference", "lesson"])
+def test_the_one_that_is_meant_is_found_among_hundreds_that_begin_like_it(kind: str):
+    make = {
+        "preference": lambda number, text: preference(number, "note", text),
+        "lesson": lambda number, text: lesson(number, text, "m", "c"),
+    }[kind]
+    numbered = [make(number, f"rule{number} says JIRA-{number} and v{number}") for number in range(1, 400)]
+    for topic, number in (("rule7 deploy", 7), ("fix JIRA-7", 7), ("v3 v3", 3), ("rule11 v11", 11)):
+        assert found(topic, numbered)[0] == number, topic
+    alike = [make(1, "run the test twice"), *(make(number, f"tesla {number}") for number in range(2, 400))]
+    assert found("a test please", alike)[0] == 1
+    joined = [make(1, "東京の天気"), *(make(number, f"東北の雪 {number}") for number in range(2, 400))]
+    assert found("東京は", joined)[0] == 1
+    thai = [make(1, "ตลาดน้ำ"), *(make(number, f"ตลก {number}") for number in range(2, 400))]
+    assert found("ไปตลาด", thai)[0] == 1

@@ -1,8 +1,10 @@
 """memory/recall: the best of each kind on one page, whatever they hold."""
 
+import msgspec
 import pytest
 
-from tests.support.memory_tools import HOSTILE, ask, is_fenced, result_bytes
+from convmem.limits import RECALL_SCORED_MAX
+from tests.support.memory_tools import HOSTILE, ask, is_fenced, left_out, result_bytes
 from tests.support.remembered import Remembered
 
 
@@ -90,10 +92,63 @@ async def test_texts_of_any_kind_stay_inside_their_quotations_and_the_page_in_it
     assert len(reply.text) <= 2_000
     assert result_bytes(reply) <= 64 * 1024
     heads = [line for line in reply.text.split("\n") if line.startswith("> [")]
-    left_out = sum(int(line.split(" ")[2]) for line in reply.text.split("\n") if line.startswith("… and "))
     # Of messages nobody has counted how many more there are than were looked for.
-    assert len(heads) + left_out >= min(limit, 36)
+    assert min(limit, 36) < len(heads) + left_out(reply.text) + (limit == 50) <= 37
     assert {"[preferences]", "[lessons]", "[history]"} <= set(reply.text.split("\n"))
+
+
+async def test_what_is_left_out_of_every_block_is_named_and_counted_as_far_as_it_was_looked_at(remembered: Remembered):
+    filled(remembered, "text", 20)
+    reply = await ask(remembered, "recall", topic="needle", limit=1)
+    lines = reply.text.split("\n")
+    assert lines[1:4] == ["[preferences] none of 20 shown", "[lessons] none of 20 shown", "[history]"]
+    assert lines[4].startswith("> [")
+    assert lines[5:] == ["… and at least 1 more"]
+    assert reply.facts["more"] == {"preferences": 20, "lessons": 20, "history": 1}
+    assert reply.facts["at_least"] == ["history"]
+    reply = await ask(remembered, "recall", topic="needle", limit=9)
+    assert reply.facts["more"] == {"preferences": 17, "lessons": 17, "history": 7}
+    assert reply.text.count("\n… and 17 more") == 2
+    assert reply.text.endswith("\n… and at least 7 more")
+
+
+async def test_what_was_looked_at_to_the_end_is_counted_to_the_end(remembered: Remembered):
+    for number in range(5):
+        remembered.write_message(f"needle {number}", **({"metadata": {"project": "shop"}} if number % 2 else {}))
+    for project in (None, "shop"):
+        arguments = {"project": project} if project else {}
+        everything = await ask(remembered, "recall", topic="needle", limit=5, **arguments)
+        assert len(everything.facts["history"]) == 5
+        assert "more" not in everything.facts
+        assert "more" not in everything.text
+        some = await ask(remembered, "recall", topic="needle", limit=4, **arguments)
+        assert (some.facts["more"], some.facts["at_least"]) == ({"history": 1}, ["history"])
+
+
+async def test_records_beyond_those_that_are_scored_are_never_counted_as_none(remembered: Remembered):
+    for number in range(RECALL_SCORED_MAX + 5):
+        remembered.remember(key=f"key {number}", value="needle")
+    reply = await ask(remembered, "recall", topic="needle", limit=4)
+    assert reply.facts["more"]["preferences"] == RECALL_SCORED_MAX - 4
+    assert reply.facts["at_least"] == ["preferences"]
+    assert reply.text.endswith(f"\n… and at least {RECALL_SCORED_MAX - 4} more")
+
+
+@pytest.mark.parametrize(
+    "project", ["บ้านสวน", "यूट्यूब", "my app (v2)", "C:\\x", "a; b", "x" * 256, 'say "hi"', "two\nlines"]
+)
+async def test_a_project_is_shown_so_that_it_can_be_copied(remembered: Remembered, project: str):
+    remembered.remember(project=project, value="needle")
+    for number in range(30):
+        # So long that the facts have to be cut.
+        remembered.remember(project=project, key=f"{number}", value="\x01" * 1_900 + " needle")
+    reply = await ask(remembered, "recall", topic="needle", limit=50)
+    shown = reply.text.split("; project ")[1].split(") indent")[0].split(") 2")[0]
+    label = msgspec.json.decode(shown[: shown.rindex('"') + 1]) if shown.startswith('"') else shown.partition(")")[0]
+    assert label == project
+    assert {found["project"] for found in reply.facts["preferences"]} == {project}
+    again = await ask(remembered, "recall", topic="needle", limit=50, project=label)
+    assert again.facts["preferences"]
 
 
 async def test_names_of_projects_and_devices_cannot_leave_their_brackets(remembered: Remembered):

@@ -1,7 +1,9 @@
 """memory/statistics: how much there is, on a page of 1,500 characters."""
 
-from convmem.limits import PROFILE_SECTIONS_MAX
-from tests.support.memory_tools import ask
+import pytest
+
+from convmem.limits import LIST_ENTRIES_MAX, PROFILE_SECTIONS_MAX, REPLY_BYTES_DEFAULT, TIME_MS_MAX
+from tests.support.memory_tools import ask, result_bytes
 from tests.support.remembered import Remembered
 
 HEALTH = {"status": "ok", "log_bytes": 1_234_567, "index_bytes": 20, "search_bytes": 30, "data_dir": "/secret/place"}
@@ -62,3 +64,24 @@ async def test_sections_that_find_no_room_are_counted(remembered: Remembered):
     last = reply.text.split("\n")[-1]
     shown = last.count("(4,000 characters)")
     assert last.endswith(f" … and {PROFILE_SECTIONS_MAX - shown} more")
+
+
+@pytest.mark.parametrize("count", [LIST_ENTRIES_MAX, LIST_ENTRIES_MAX + 1, 2_000])
+async def test_the_list_of_sections_is_bounded_whatever_the_store_holds(count: int):
+    remembered = Remembered()
+    remembered.health_facts = HEALTH
+    remembered.write_section("first", "c" * 4_000)
+    remembered.connection.executemany(
+        "INSERT INTO memory_section SELECT ?1, ?2, content, created_at, ?3, changed_sequence, device, transport, client"
+        " FROM memory_section WHERE sequence = 1",
+        [(number, f"{'s' * 58}_{number:05}", TIME_MS_MAX) for number in range(2, count + 1)],
+    )
+    reply = await ask(remembered, "memory_stats")
+    assert len(reply.facts["sections"]) == LIST_ENTRIES_MAX
+    assert reply.facts.get("more", {"sections": 0}) == {"sections": count - LIST_ENTRIES_MAX}
+    assert ("more" in reply.facts) is (count > LIST_ENTRIES_MAX)
+    assert result_bytes(reply) <= REPLY_BYTES_DEFAULT
+    assert len(reply.text) <= 1_500
+    heading, last = reply.text.split("\n")[-2:]
+    assert heading == f"Profile sections: {count}"
+    assert last.endswith(f" … and {count - last.count('(4,000 characters)')} more")

@@ -119,6 +119,15 @@ async def test_two_hooks_that_see_the_same_at_the_same_time_see_one_event(apart_
     folded.prove()
 
 
+async def test_twins_do_not_chain():
+    folded, apart_ms = Folded(), CAPTURE_TWIN_MS_MAX - 100
+    at = folded.clock.now_ms() - DAY_MS
+    again = [event(number, content="continue", at=at + number * apart_ms) for number in range(10)]
+    assert (await sent(folded, *again))["stored"] == 5, "every second one is a twin of the one before"
+    assert await sent(folded, *again) == {"stored": 0, "replayed": 10, "dropped": []}
+    folded.prove()
+
+
 async def test_a_twin_stays_known_when_the_one_that_was_stored_is_deleted():
     folded = Folded()
     await sent(folded, event(1))
@@ -154,6 +163,20 @@ async def test_secrets_are_taken_out_and_then_the_text_is_cut():
     everything = repr(tables(folded.connection))
     assert "FAKE0000" not in everything
     assert error.session_id.startswith("s [REDACTED:")
+
+
+async def test_what_is_no_event_at_all_is_named_and_keeps_no_other_one_out():
+    folded = Folded()
+    answer = await sent(folded, event(1), 5, None, ["prompt"], event(2))
+    assert (answer["stored"], [one["index"] for one in answer["dropped"]]) == (2, [1, 2, 3])
+    with pytest.raises(Invalid) as refused:
+        await sent(folded, "prompt")
+    assert refused.value.details["field"] == "events.0"
+
+
+async def test_a_client_may_tell_of_its_spool_alone():
+    body = capture.given({"events": [], "spool": {"depth": 0, "dropped": 3}})
+    assert await capture.capture(Folded(), body) == {"stored": 0, "replayed": 0, "dropped": []}
 
 
 async def test_a_blank_event_is_not_stored_and_is_said():
@@ -206,7 +229,6 @@ async def test_a_request_of_wrong_events_only_is_refused(wrong: dict[str, Any], 
         ({}, "events"),
         ({"events": []}, "events"),
         ({"events": [event(number) for number in range(CAPTURE_EVENTS_MAX + 1)]}, "events"),
-        ({"events": ["prompt"]}, "events.0"),
         ({"events": [event()], "more": 1}, "more"),
         ({"events": [event()], "spool": {"depth": -1}}, "spool.depth"),
         ({"events": [event()], "spool": {"depth": 1, "dropped": True}}, "spool.dropped"),

@@ -2,9 +2,10 @@
 
 from convmem.domain import Waste
 from convmem.messages import DOMAIN, kept
-from convmem.messages.events import MessageKept, ReceiptKept
+from convmem.messages.events import FingerprintKept, MessageKept, ReceiptKept
+from convmem.messages.inputs import CaptureEvent
 from tests.support.filed import folded_from
-from tests.support.folded import Folded, tables
+from tests.support.folded import Folded, empty_index, tables
 
 # What compaction takes away is the only difference.
 VAIN = {"messages_total", "messages_gone"}
@@ -57,6 +58,18 @@ async def test_what_points_at_nothing_is_left_out_and_the_rest_is_as_it_was():
     assert (after.event.revision, after.event.updated_at) == (second.revision, second.updated_at)
     again = folded_from(list(kept.live(folded.connection)))
     assert kept.waste(again) == Waste()
+
+
+async def test_a_captured_message_leaves_the_fingerprint_that_its_event_left():
+    folded = Folded()
+    folded.commit(CaptureEvent(event_id="e", kind="prompt", session_id="s", content="seen"))
+    await folded.say("said")
+    seen, fingerprint, said = kept.live(folded.connection)
+    assert isinstance(fingerprint.event, FingerprintKept)
+    elsewhere = empty_index()
+    assert kept.left(elsewhere, seen) == fingerprint.event
+    assert kept.left(elsewhere, said) is None
+    assert kept.left(folded.connection, seen) is None, "what is known is left as it is"
 
 
 async def test_one_message_and_a_page_are_found_as_the_whole_has_them():

@@ -38,6 +38,7 @@ def test_both_looks_name_record_and_references_alike():
     named = check_quickly(line)
     assert named is not None
     assert named == closely(line)
+    assert (named.ids, named.is_limited) == ((), False), "a message costs no more than its identity"
     assert [reference.field for reference in named.references] == [
         "metadata.relations.0.message_id",
         "metadata.source_message_ids.0",

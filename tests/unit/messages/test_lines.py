@@ -9,7 +9,7 @@ from convmem.limits import REVISION_MAX
 from convmem.messages import lines
 from convmem.messages.events import MessageKept
 from convmem.messages.line_checks import check, check_quickly
-from convmem.messages.model import Relation
+from convmem.messages.model import Capture, Relation
 from tests.support.filed import ULIDS, message
 
 FULL = Kept(
@@ -36,6 +36,20 @@ FULL = Kept(
     ),
 )
 BARE = Kept(7, 1_000, Origin("laptop", ""), MessageKept(message_id=ULIDS[0], session_id="s", role="user", content=""))
+
+CAPTURED = Kept(
+    7,
+    1_000,
+    Origin("laptop", ""),
+    MessageKept(
+        message_id=ULIDS[0],
+        session_id="s",
+        role="user",
+        content="seen",
+        capture=Capture(kind="prompt", event_id="e"),
+        number=4,
+    ),
+)
 
 
 @pytest.mark.parametrize("kept", [FULL, BARE])
@@ -64,6 +78,16 @@ def test_null_is_absent_wherever_a_field_may_be_absent():
     theirs = message(0, metadata=nulls, origin=origin | {"client": None}, capture=None)
     check(theirs)
     assert lines.decode(msgspec.json.encode(theirs)) == lines.decode(msgspec.json.encode(message(0, origin=origin)))
+
+
+@pytest.mark.parametrize("kept", [FULL, BARE, CAPTURED])
+def test_a_message_is_the_same_if_a_file_of_the_store_would_hold_this_line(kept: Kept):
+    record = lines.decode(lines.encode(kept))
+    assert lines.is_same(kept, record)
+    assert not lines.is_same(kept, record._replace(at_ms=kept.at_ms + 1))
+    assert not lines.is_same(kept, record._replace(origin=Origin("other", "http")))
+    for field, value in (("content", "other"), ("revision", 7), ("updated_at", 9_000), ("tags", ("c",))):
+        assert not lines.is_same(kept, record._replace(event=msgspec.structs.replace(record.event, **{field: value})))
 
 
 def test_the_record_that_replaces_another_keeps_its_place_alone():

@@ -6,7 +6,8 @@ import apsw
 import pytest
 
 from convmem.domain import Origin, Place
-from convmem.messages import projection
+from convmem.limits import TIME_MS_MAX
+from convmem.messages import DOMAIN, projection
 from convmem.messages.events import (
     FingerprintKept,
     MessageDeleted,
@@ -15,6 +16,7 @@ from convmem.messages.events import (
     MessageWritten,
     ReceiptKept,
 )
+from convmem.messages.inputs import CaptureEvent
 from tests.support.folded import DECODER, Folded
 
 GROUPS = "SELECT session_id, project, memory_kind, count, first_at, last_at FROM messages_group ORDER BY 1, 2, 3"
@@ -101,6 +103,38 @@ async def test_the_content_has_its_size_in_bytes(folded: Folded):
     assert rows(folded, "SELECT content_bytes FROM messages_message") == [(4,)]
     await folded.call("update_message", message_id=message_id, content="é")
     assert rows(folded, "SELECT content_bytes FROM messages_message") == [(2,)]
+
+
+FINGERPRINTS = "SELECT event, text, timestamp, received_at, sequence FROM messages_fingerprint ORDER BY sequence"
+SESSIONS = "SELECT session, last_at FROM messages_captured_session ORDER BY session"
+
+
+def known(folded: Folded, sequence: int, at_ms: int, session: bytes, event: bytes, text: bytes = b"t") -> None:
+    kept = FingerprintKept(session=session, event=event, text=text, timestamp=at_ms)
+    projection.fingerprint_kept(folded.connection, kept, Place(sequence, at_ms, Origin("local", "")))
+
+
+def test_of_two_fingerprints_of_one_event_the_first_is_left_as_it_is():
+    folded = Folded()
+    known(folded, 1, 50, b"s", b"e")
+    known(folded, 2, 90, b"s", b"e", b"other")
+    assert rows(folded, FINGERPRINTS) == [(b"e", b"t", 50, 50, 1)]
+    assert rows(folded, SESSIONS) == [(b"s", 50)], "the rows are those that a compacted log would fold to"
+    known(folded, 3, 90, b"s", b"f")
+    assert rows(folded, SESSIONS) == [(b"s", 90)]
+    assert DOMAIN.check(folded.connection) == []
+
+
+def test_no_time_that_a_file_may_say_makes_other_sessions_forgotten():
+    folded = Folded()
+    folded.commit(CaptureEvent(event_id="1", kind="prompt", session_id="own", content="seen"))
+    for sequence, at_ms in ((2, 0), (3, TIME_MS_MAX), (4, 1)):
+        known(folded, sequence, at_ms, b"s%d" % sequence, b"e%d" % sequence)
+    assert len(rows(folded, FINGERPRINTS)) == len(rows(folded, SESSIONS)) == 4
+    folded.sequence = 4
+    folded.commit(CaptureEvent(event_id="2", kind="prompt", session_id="own", content="seen next"))
+    assert [row[-1] for row in rows(folded, FINGERPRINTS)] == [1, 3, 5], "its own clock tells the store what is over"
+    assert DOMAIN.check(folded.connection) == []
 
 
 def test_an_update_of_what_is_not_there_is_a_fault_of_ours():

@@ -2,16 +2,18 @@
 
 from typing import Any
 
+import apsw
 import pytest
 
 from convmem.errors import CallerError, Conflict, NotFound
-from convmem.limits import REVISION_MAX
+from convmem.limits import REVISION_MAX, TIME_MS_MAX
 from convmem.messages import DOMAIN
-from convmem.messages.events import MessageKept
+from convmem.messages.events import FingerprintKept, MessageKept
 from convmem.messages.inputs import CaptureEvent
 from convmem.transfer.intake import Plan
 from tests.support.filed import ULIDS, exported, folded_from, message, records_of, taken, written
-from tests.support.folded import Folded
+from tests.support.folded import Folded, tables
+from tests.support.manual_clock import ManualClock
 
 
 @pytest.fixture
@@ -169,6 +171,88 @@ async def test_a_record_that_takes_a_captured_ones_place_has_its_number_if_it_is
     assert [kept.event.number for kept in records if isinstance(kept.event, MessageKept)] == [1, None]
     _, records = taken(written(own[1:]), folded_from(records), "overwrite", through=folded.sequence, last_number=3)
     assert [kept.event.number for kept in records if isinstance(kept.event, MessageKept)] == [1, 4]
+
+
+def fingerprints(connection: apsw.Connection) -> list[Any]:
+    return connection.execute("SELECT * FROM messages_fingerprint ORDER BY sequence").fetchall()
+
+
+def seen(number: int, event_id: str, **more: Any) -> dict[str, Any]:
+    """A captured record of a file; `more` is said otherwise."""
+    return message(number, capture={"kind": "prompt", "event_id": event_id}, **more)
+
+
+def is_known(connection: apsw.Connection, event_id: str) -> bool:
+    """True if a hook's event of the session of all these records would not be stored again."""
+    # Its ids are none of those that a file has from another such store.
+    folded = Folded(clock=ManualClock(bits=1 << 70))
+    folded.connection, folded.sequence, folded.last_number = connection, 1_000, 1_000
+    connection.execute("SAVEPOINT asked")
+    # Said otherwise than all records, so that it is known by its name alone.
+    command = CaptureEvent(event_id=event_id, kind="prompt", session_id="s", content="asked")
+    replayed: bool = folded.commit(command)["replayed"]
+    connection.execute("ROLLBACK TO asked")
+    connection.execute("RELEASE asked")
+    return replayed
+
+
+async def test_an_event_that_a_file_brought_is_known_when_its_hook_sends_it_again():
+    folded = await captured()
+    _, records = taken(exported(folded.connection))
+    index = folded_from(records)
+    assert DOMAIN.check(index) == []
+    events = ["own 0", "own 1", "own 2", "own 3"]
+    assert [is_known(index, event_id) for event_id in events] == [True, False, True, False], "what was deleted is gone"
+    left = [(kept.sequence, kept.at_ms) for kept in records if isinstance(kept.event, FingerprintKept)]
+    assert left == [(kept.sequence, kept.at_ms) for kept in records if isinstance(kept.event, MessageKept)]
+    assert tables(folded_from(list(DOMAIN.live(index)))) == tables(index), "a compaction changes nothing about it"
+
+
+def test_two_records_of_one_event_are_two_messages_and_one_event():
+    file = written([seen(0, "e"), message(1), seen(2, "e"), seen(3, "e", session_id="other")])
+    plan, records = taken(file)
+    assert plan == Plan(new=4, unchanged=0, overwritten=0)
+    index = folded_from(records)
+    assert DOMAIN.check(index) == []
+    assert [row[-1] for row in fingerprints(index)] == [1, 4], "the first of the file is believed"
+    assert exported(index).split(b"\n")[1:] == file.split(b"\n")[1:]
+    assert tables(folded_from(list(DOMAIN.live(index)))) == tables(index)
+
+
+async def test_what_the_store_knows_of_an_event_is_left_as_it_is():
+    folded = await captured()
+    before = fingerprints(folded.connection)
+    assert len(before) == 3
+    file = written([seen(0, "own 1"), seen(1, "new")])
+    _, records = taken(file, folded.connection, through=folded.sequence, last_number=3)
+    assert len(records) == 2 + 3 + 2 + 1
+    assert fingerprints(folded_from(records))[:3] == before
+    assert is_known(folded_from(records), "new")
+
+
+@pytest.mark.parametrize("event_id", ["own 2", "other"])
+async def test_a_record_in_the_place_of_another_leaves_its_event_too(event_id: str):
+    folded = await captured()
+    plain = await folded.say("between")
+    before = fingerprints(folded.connection)
+    taking = seen(0, event_id, message_id=plain)
+    _, records = taken(written([taking]), folded.connection, "overwrite", through=folded.sequence, last_number=3)
+    assert [kept.sequence for kept in records] == sorted(kept.sequence for kept in records)
+    index = folded_from(records)
+    assert DOMAIN.check(index) == []
+    assert is_known(index, event_id)
+    assert fingerprints(index)[:3] == before
+    assert [row[-1] for row in fingerprints(index)[3:]] == ([] if event_id == "own 2" else [folded.sequence])
+
+
+async def test_no_time_that_a_file_says_makes_the_store_forget_an_event():
+    folded = await captured()
+    ends = [seen(0, "first", timestamp=0, updated_at=0), seen(1, "last", timestamp=TIME_MS_MAX, updated_at=TIME_MS_MAX)]
+    _, records = taken(written(ends), folded.connection, through=folded.sequence, last_number=3)
+    index = folded_from(records)
+    assert DOMAIN.check(index) == []
+    assert [is_known(index, event_id) for event_id in ("own 0", "own 1", "own 2", "last")] == [True] * 4
+    assert fingerprints(index)[:3] == fingerprints(folded.connection)
 
 
 @pytest.mark.parametrize(
