@@ -127,7 +127,7 @@ class Indexer:
             reading.offer(generation, has_search=True)
         except (apsw.Error, OSError) as error:
             self._close(abandon=True)
-            self._in_trouble(error)
+            self._in_trouble(writer, error)
             self._doubted = (generation, "not open")
 
     def _trusted(self, generation: int, why: str | None, index: apsw.Connection) -> tuple[SearchIndex, str]:
@@ -165,7 +165,7 @@ class Indexer:
             self._doubted = (self._generation, "damaged")
             return 1
         except (apsw.FullError, apsw.IOError, apsw.BusyError) as error:
-            self._in_trouble(error)
+            self._in_trouble(writer, error)
             return 0
 
     def _rest(self) -> None:
@@ -194,7 +194,10 @@ class Indexer:
         """True from when many changes are not known until all are."""
         return writer.facts.sequence - (self.sequence or 0) > INDEXER_HURRY_CHANGES
 
-    def _in_trouble(self, error: Exception) -> None:
+    def _in_trouble(self, writer: Writer, error: Exception) -> None:
+        if writer.facts.generation != self._generation:
+            # Its files were taken away because another generation took over meanwhile: nothing is wrong.
+            return
         sentence = f"the tables of search cannot be kept ({error}): searches look at every message"
         if self.trouble != sentence:
             JOURNAL.error("%s", sentence)

@@ -63,7 +63,7 @@ class Journey:
         third = await self.delete()
         await self.rebuild()
         health = await self.ask("get_system_health")
-        assert (health["status"], health["live"]) == ("ok", live_before + 2)
+        assert (health["status"], health["live"]) == ("ok", live_before + 2), health["reasons"]
         kept = await self.ask("read_messages", view="history", session_id=self.name)
         assert [message["message_id"] for message in kept["messages"]] == [first, second]
         assert third not in (first, second)

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import apsw
@@ -284,3 +285,16 @@ async def test_between_two_records_the_writer_goes_first(tmp_path: Path):
     writer.asked, writer.facts.sequence = 0, indexer.INDEXER_HURRY_CHANGES + 1
     worker._pause(writer)  # type: ignore[arg-type]
     assert writer.asked == 0, "so far behind it waits for nobody"
+
+
+def test_files_that_another_generation_took_the_place_of_are_no_trouble(tmp_path: Path):
+    """A compaction removes them when it takes over, which may be just when they are opened."""
+    indexer = Indexer(RealFiles(tmp_path), lambda: False)
+    writer: Any = SimpleNamespace(facts=SimpleNamespace(generation=2))
+    reading: Any = SimpleNamespace(offer=lambda generation, has_search: None)
+    indexer._open(writer, reading, 1)
+    assert indexer.trouble is None
+    indexer._open(writer, reading, 2)
+    assert indexer.trouble is not None
+    indexer._close()
+    indexer._thread.shutdown()
