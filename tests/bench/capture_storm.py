@@ -1,9 +1,10 @@
-"""A storm of captured events over a daemon that keeps dying: python -m tests.bench.capture_storm [DIRECTORY]
+"""A storm of captured events over a daemon that keeps dying: python -m tests.bench.capture_storm [DIRECTORY [PAUSE_MS]]
 
 10,000 different events: 1,000 through process starts of `convmem capture`, four at once, the others in requests of one
 client, while the daemon is killed and restarted five times. Each must be stored exactly once, with its own time, and
 the spool must be empty at the end. Prints what the hooks took beyond a bare start of the interpreter, which is measured
-at the same time under the same load.
+at the same time under the same load. PAUSE_MS is what a host does between two hooks (0): without it four hosts alone
+keep more than two cores busy, and the figures say how long processes wait for a core.
 """
 
 import subprocess
@@ -30,13 +31,13 @@ ANSWER_MS_MAX, RETRY_S, PATIENCE_S = 5_000, 0.05, 120
 
 def main() -> None:
     if len(sys.argv) > 1:
-        storm(Path(sys.argv[1]))
+        storm(Path(sys.argv[1]), int(sys.argv[2]) / 1000 if len(sys.argv) > 2 else 0)
     else:
         with tempfile.TemporaryDirectory(prefix="convmem-storm-") as place:
-            storm(Path(place))
+            storm(Path(place), 0)
 
 
-def storm(place: Path) -> None:
+def storm(place: Path, pause_s: float) -> None:
     now_ms = SystemClock().now_ms() - 600_000
     hosts = {f"host-{host}": [event(f"host-{host}", n, now_ms + n) for n in range(EACH)] for host in range(HOSTS)}
     others = {
@@ -51,7 +52,7 @@ def storm(place: Path) -> None:
             sending = pool.submit(send, place / "data", others)
             bare = pool.submit(bare_starts, storms_over)
             try:
-                took = at_once(environment, hosts)
+                took = at_once(environment, hosts, pause_s)
                 requests = sending.result()
             finally:
                 storms_over.set()

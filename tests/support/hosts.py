@@ -48,15 +48,22 @@ def hook(environment: Mapping[str, str], given: Any, *arguments: str, prefix: Se
     return took_ms
 
 
-def hooks(environment: Mapping[str, str], events: Iterable[Mapping[str, Any]]) -> list[float]:
-    """One host: a hook for each event, each after the other; the ms of each."""
-    return [hook(environment, one) for one in events]
+def hooks(environment: Mapping[str, str], events: Iterable[Mapping[str, Any]], pause_s: float = 0) -> list[float]:
+    """One host: a hook for each event, each after the other and after what else a host does; the ms of each hook."""
+    found = []
+    for one in events:
+        found.append(hook(environment, one))
+        if pause_s:
+            time.sleep(pause_s)
+    return found
 
 
-def at_once(environment: Mapping[str, str], sessions: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[float]:
+def at_once(
+    environment: Mapping[str, str], sessions: Mapping[str, Sequence[Mapping[str, Any]]], pause_s: float = 0
+) -> list[float]:
     """A host for each session, all at once; the ms of each hook."""
     with ThreadPoolExecutor(len(sessions)) as pool:
-        found = [pool.submit(hooks, environment, events) for events in sessions.values()]
+        found = [pool.submit(hooks, environment, events, pause_s) for events in sessions.values()]
         return [took_ms for host in found for took_ms in host.result()]
 
 
