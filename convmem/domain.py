@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 import apsw
 import msgspec
 
+from convmem.targets import TableDecider
+
 if TYPE_CHECKING:
     from convmem.inputs import Input
 
@@ -171,7 +173,7 @@ class Searchable:
 
 
 class Command(Protocol):
-    """An input left with the writer."""
+    """An input left with the writer. It belongs to the log unless its `target` is a table file (convmem/targets.py)."""
 
     @property
     def size_bytes(self) -> int:
@@ -261,12 +263,13 @@ class Domain:
     state event that an empty index can be folded from, by rising sequence, without references to what is gone;
     `records` says how many of them a file would hold, `record_types` how each stands in one. `waste` is what compaction
     would take away. `check` returns violated invariants of the index in plain sentences. `search` is what the domain
-    keeps beside the index to be searched by.
+    keeps beside the index to be searched by. `table_deciders` decide the commands that belong to table files.
     """
 
     name: str
     create: str
     deciders: Mapping[type[Any], Decider]
+    table_deciders: Mapping[type[Any], TableDecider] = field(default_factory=dict)
     appliers: Mapping[type[Event], Applier]
     made_ids: Mapping[type[Event], Callable[[Any], str]] = field(default_factory=dict)
     made_numbers: Mapping[type[Event], Callable[[Any], int]] = field(default_factory=dict)

@@ -102,6 +102,60 @@ class BackupRefused(CallerError):
     code = "BACKUP_ERROR"
 
 
+class SchemaError(CallerError):
+    """A schema.yaml that breaks a rule. details: line, column."""
+
+    code = "SCHEMA_ERROR"
+
+
+class StorageFault(CallerError):
+    """A table's file is damaged, cannot be written or was taken away; everything else goes on."""
+
+    code = "STORAGE_ERROR"
+
+
+class TextNotFound(CallerError):
+    """The text to replace does not stand in the field, or not in the lines that were named. details: total_lines."""
+
+    code = "STRING_NOT_FOUND"
+
+
+class AmbiguousMatch(CallerError):
+    """The text to replace stands there more than once. details: kind, matches, candidates."""
+
+    code = "AMBIGUOUS_MATCH"
+
+
+class OutOfRange(CallerError):
+    """A line that the field does not have. details: total_lines."""
+
+    code = "OUT_OF_RANGE"
+
+
+class WrongType(CallerError):
+    """The field holds something else than a text. details: field."""
+
+    code = "TYPE_ERROR"
+
+
+class ParamsRequired(CallerError):
+    """An alias was run without what its template needs. details: missing."""
+
+    code = "ALIAS_PARAMS_REQUIRED"
+
+
+class TemplateRefused(CallerError):
+    """A template that breaks the rules, or with these parameters makes no filter. details: line."""
+
+    code = "ALIAS_TEMPLATE_ERROR"
+
+
+class AggregateRefused(CallerError):
+    """No table to look at, too many of them, or a sum that no number holds."""
+
+    code = "AGGREGATOR_ERROR"
+
+
 class RetryError(ConvmemError):
     """Time can act: the same request will do later. details always hold retry_after_ms."""
 

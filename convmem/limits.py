@@ -149,6 +149,21 @@ DISTILL_SLICE_MESSAGES = 250
 PRUNE_MESSAGES_MAX = 256
 RETENTION_DAYS_DEFAULT, RETENTION_DAYS_MAX = 30, 36_500
 
+# Tables: what a schema.yaml and a row may hold. A schema of the most fields has a tenth of the values, and a parser in
+# Python reads them all in two seconds.
+SCHEMA_BYTES_MAX, SCHEMA_NODES_MAX = 1 * MIB, 32_768
+FIELDS_MAX, FIELD_NAME_BYTES_MAX = 256, 128
+ROW_FIELDS_MAX, ROW_DATA_BYTES_MAX = 256, 1 * MIB
+
+# Tables: texts edited by line. Templates of filters: how large, how long one expression, how many steps, and how much
+# may go in and come out. History: entries kept as they are, entries a chunk, and how large a chunk may be unpacked: one
+# that we write, one that we read.
+EDIT_TEXT_BYTES_MAX, EDIT_CANDIDATES_MAX = 1 * MIB, 20
+TEMPLATE_BYTES_MAX, TEMPLATE_EXPRESSION_CODE_POINTS_MAX, TEMPLATE_STEPS_MAX = 16 * KIB, 256, 50_000
+TEMPLATE_PARAMS_BYTES_MAX, TEMPLATE_RESULT_BYTES_MAX = 64 * KIB, 256 * KIB
+HISTORY_KEEP_RECENT_DEFAULT, HISTORY_CHUNK_MIN_DEFAULT = 16, 48
+HISTORY_CHUNK_BYTES, HISTORY_CHUNK_BYTES_MAX = 32 * MIB, 256 * MIB
+
 # JSON that comes in.
 JSON_LEVELS_MAX = 64
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -212,11 +227,26 @@ BUSY_RETRY_MS = 100
 REBUILD_RETRY_MS = 1_000
 STORAGE_FULL_RETRY_MS = 5_000
 READERS = 2
+# Files of tables: how many are open to be written, and to be read; how long another program's lock on one is waited
+# for; pages in a WAL that are moved into the file between two batches, and how long nobody writes until any are.
+TABLE_FILES_OPEN_MAX = 32
+TABLE_WAIT_MS = 50
+TABLE_WAL_PAGES_MAX, TABLE_REST_MS = 1_000, 1_000
 # How often a check begins again because another generation took over meanwhile.
 CHECK_ATTEMPTS_MAX = 5
 # How often a salvage copies an index that changes meanwhile, and how much of a kind its report lists.
 SALVAGE_COPIES_MAX = 5
 SALVAGE_LISTED_MAX = 1_000
+
+# Tables, asking: how large a filter may be, how many fields order rows and how much of a text counts in that, how much
+# an aggregate takes together, and how many groups are shown.
+FILTER_LEVELS_MAX, FILTER_NODES_MAX, FILTER_VALUES_MAX = 8, 128, 1_000
+LIKE_PATTERN_BYTES_MAX = 1 * KIB
+ORDER_FIELDS_MAX, ORDER_TEXT_BYTES = 8, 256
+ROWS_CURSOR_BYTES_MAX = 4 * KIB
+ROWS_LIMIT_DEFAULT, ROWS_LIMIT_MAX = 100, 1_000
+AGGREGATE_SOURCES_MAX, TABLE_PATTERN_CODE_POINTS_MAX = 10, 128
+GROUPS_LIMIT_DEFAULT, GROUPS_LIMIT_MAX = 200, 1_000
 
 assert BATCH_BYTES_MAX + 2 * CONTENT_BYTES_MAX < FRAME_BYTES_MAX, "any batch fits one frame"
 assert CONTENT_BYTES_MAX < BATCH_BYTES_MAX <= MAILBOX_BYTES_MAX
@@ -228,3 +258,4 @@ assert RECALL_SCORED_MAX >= RECALL_LIMIT_MAX
 assert MEMORY_FACTS_BYTES_MAX + REPLY_ENVELOPE_BYTES + 4 * INTERACTIONS_CODE_POINTS_MAX <= REPLY_BYTES_DEFAULT
 assert CURSOR_BYTES_MAX >= 2 * SESSION_ID_BYTES_MAX + 64, "a cursor may hold a session id"
 assert STOP_GRACE_S * 1000 < STOP_MS_MAX, "after the last answer there must be time to close the store"
+assert ROWS_CURSOR_BYTES_MAX >= 2 * ORDER_FIELDS_MAX * ORDER_TEXT_BYTES * 2 // 3, "a cursor may hold texts that order"

@@ -1,4 +1,4 @@
-"""What fits into a reply, and where the next one goes on.
+"""What fits into a reply.
 
 A serialised result holds its facts twice: as structured content, and as a text block that is the same JSON escaped
 once more. So what a record costs is measured on its JSON, never guessed from the length of its text: a control
@@ -7,26 +7,17 @@ character costs thirteen bytes, a quotation mark five, an ideograph six.
 A cut value never stands under its own name: a message that does not fit shows `content_preview` and `total_bytes`
 instead of `content`, and what else had to go stands in `omitted` by name and size. So nobody writes a shortened text
 back.
-
-A cursor is opaque: where the page ended, and a check that binds it to the question it belongs to. It names a place
-among sequences, not a row, so writes and deletions between two pages neither repeat nor hide a record.
 """
 
-import base64
-import hashlib
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
-from convmem.errors import InvalidCursor
 from convmem.limits import PREVIEW_BYTES, PREVIEW_FROM_BYTES, REPLY_ENVELOPE_BYTES
 from convmem.messages.model import Message
 from convmem.text import cut_to_bytes
 
-Position = TypeVar("Position")
-
-CHECK_BYTES = 6
 # Line separators of other formats, three bytes of UTF-8 each; where lines matter they go out as six or seven.
 _SEPARATORS = ("\u2028".encode(), "\u2029".encode())
 _SEPARATOR_EXTRA_BYTES = 8
@@ -102,29 +93,3 @@ def without_metadata(facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
         kept = {other: value for other, value in metadata.items() if other not in gone}
         omitted = [{"field": f"metadata.{other}", "bytes": sizes[other]} for other in gone]
         yield {**facts, "metadata": kept, "omitted": omitted}
-
-
-def cursor(question: Sequence[Any], position: Any) -> str:
-    """A cursor behind `position`, good for `question` only."""
-    where = msgspec.msgpack.encode(position)
-    return base64.urlsafe_b64encode(_check(question, where) + where).decode().rstrip("=")
-
-
-def position(given: str, question: Sequence[Any], kind: type[Position]) -> Position:
-    """Where a cursor of this question points. InvalidCursor for anything that `cursor` did not make for it."""
-    try:
-        decoded = base64.urlsafe_b64decode(given + "=" * (-len(given) % 4))
-        found = msgspec.msgpack.decode(decoded[CHECK_BYTES:], type=kind)
-    except (ValueError, msgspec.MsgspecError):
-        raise _not_ours() from None
-    if cursor(question, found) != given:
-        raise _not_ours()
-    return found
-
-
-def _check(question: Sequence[Any], where: bytes) -> bytes:
-    return hashlib.sha256(msgspec.msgpack.encode([list(question), where])).digest()[:CHECK_BYTES]
-
-
-def _not_ours() -> InvalidCursor:
-    return InvalidCursor("this cursor does not belong to this question; start without one", field="cursor")

@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 
+from convmem import cursors
 from convmem.limits import SESSION_SUMMARY_CODE_POINTS_MAX
 from convmem.messages import replies
 from convmem.messages.inputs import ReadMessages
@@ -53,14 +54,14 @@ def sessions(connection: apsw.Connection, ask: ReadMessages) -> dict[str, Any]:
     question = ("sessions", ask.project)
     last_at, after = LATEST, ""
     if ask.cursor is not None:
-        last_at, after = replies.position(ask.cursor, question, tuple[int, str])
+        last_at, after = cursors.position(ask.cursor, question, tuple[int, str])
     budget = replies.Budget(ask.reply_bytes_max)
     shown: list[dict[str, Any]] = []
     rows = connection.execute(NEWEST_GROUPS, (ask.project, last_at, after, ask.entries_max + 1))
     for session_id, newest_at in rows:
         facts = _facts(connection, session_id, ask.project)
         if len(shown) == ask.entries_max or not (budget.take(facts) or not shown):
-            return {"sessions": shown, "next_cursor": replies.cursor(question, (last_at, after))}
+            return {"sessions": shown, "next_cursor": cursors.cursor(question, (last_at, after))}
         shown.append(facts)
         last_at, after = newest_at, session_id
     return {"sessions": shown, "next_cursor": None}

@@ -5,6 +5,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from convmem import cursors
 from convmem.domain import Kept
 from convmem.messages import kept, lines, replies
 from convmem.messages.events import MessageKept
@@ -24,7 +25,7 @@ def export(connection: apsw.Connection, ask: ReadMessages) -> dict[str, Any]:
     to the ceiling of a reply.
     """
     question = ("export", ask.project)
-    after = 0 if ask.cursor is None else replies.position(ask.cursor, question, int)
+    after = 0 if ask.cursor is None else cursors.position(ask.cursor, question, int)
     found = kept.page(connection, after=after, project=ask.project, limit=ask.entries_max + 1)
     budget = replies.Budget(ask.reply_bytes_max)
     shown: list[str] = []
@@ -33,7 +34,7 @@ def export(connection: apsw.Connection, ask: ReadMessages) -> dict[str, Any]:
         if not replies.Budget(ask.reply_bytes_max).take(text):
             text = oversize_line(record)
         if len(shown) == ask.entries_max or not (budget.take(text) or not shown):
-            return {"lines": shown, "next_cursor": replies.cursor(question, after)}
+            return {"lines": shown, "next_cursor": cursors.cursor(question, after)}
         shown.append(text)
         after = record.sequence
     return {"lines": shown, "next_cursor": None}

@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 
+from convmem import cursors
 from convmem.errors import Conflict, InvalidOffset, NotFound
 from convmem.limits import LIST_ENTRIES_MAX, RELATION_PREVIEW_CODE_POINTS
 from convmem.messages import queries, replies
@@ -29,7 +30,7 @@ def history(connection: apsw.Connection, ask: ReadMessages) -> dict[str, Any]:
         where, bindings = f"{where} AND project = ?", [*bindings, ask.project]
     if ask.cursor is not None:
         where = f"{where} AND sequence {beyond} ?"
-        bindings = [*bindings, replies.position(ask.cursor, question, int)]
+        bindings = [*bindings, cursors.position(ask.cursor, question, int)]
     found = queries.read_messages(
         connection, f"{where} ORDER BY sequence {order} LIMIT ?", (*bindings, ask.entries_max + 1)
     )
@@ -39,7 +40,7 @@ def history(connection: apsw.Connection, ask: ReadMessages) -> dict[str, Any]:
     for message in found:
         shown = budget.fit(message, is_first=not messages) if len(messages) < ask.entries_max else None
         if shown is None:
-            return {"messages": messages, "next_cursor": replies.cursor(question, last)}
+            return {"messages": messages, "next_cursor": cursors.cursor(question, last)}
         messages.append(shown)
         last = message.sequence
     return {"messages": messages, "next_cursor": None}

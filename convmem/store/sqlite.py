@@ -92,7 +92,7 @@ def connect(path: Path | str) -> apsw.Connection:
     with private_files():
         connection = apsw.Connection(os.fspath(path))
         connection.set_busy_timeout(WAIT_MS)
-        _configure(connection)
+        configure(connection)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA secure_delete = ON")
@@ -104,7 +104,7 @@ def connect_to_build(path: Path | str) -> apsw.Connection:
     """Open a connection that fills a fresh file as quickly as can be: nothing in it counts until it is whole."""
     with private_files():
         connection = apsw.Connection(os.fspath(path))
-        _configure(connection)
+        configure(connection)
         connection.execute("PRAGMA journal_mode = MEMORY")
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute(f"PRAGMA cache_size = -{BUILD_CACHE_KIB}")
@@ -115,7 +115,7 @@ def connect_to_read(path: Path | str) -> apsw.Connection:
     """Open a connection that cannot write. apsw.CantOpenError if there is no such file."""
     connection = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     connection.set_busy_timeout(WAIT_MS)
-    _configure(connection)
+    configure(connection)
     return connection
 
 
@@ -139,11 +139,11 @@ def connect_to_still(path: Path) -> apsw.Connection:
     connection = apsw.Connection(
         f"{path.absolute().as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     )
-    _configure(connection)
+    configure(connection)
     return connection
 
 
-def _configure(connection: apsw.Connection) -> None:
+def configure(connection: apsw.Connection) -> None:
     # A misspelt column in double quotes must be an error, not a string (sqlite.org/quirks.html).
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)

@@ -1,8 +1,12 @@
-"""The actor: one task that owns the store; everybody else leaves commands in its mailbox.
+"""The actor: one task that owns the stores; everybody else leaves commands in its mailbox.
 
 There is no batching timer. While one batch is being synced the next one gathers in the mailbox, so a lone caller never
 waits for company and a crowd shares one sync. The store's synchronous code runs on one thread of its own, so the event
 loop goes on answering.
+
+Every command has one store: the log, or one table file (convmem/targets.py). A batch is committed store by store, the
+log first, and who waits for a store is answered as soon as that one is durable. A table file that fails refuses its own
+commands; a log that fails ends the writer.
 
 A caller who goes away takes nothing back: the command is in the mailbox, and what is in the mailbox is finished.
 """
@@ -23,8 +27,12 @@ from convmem.limits import (
     CHECKPOINT_PAGES_IDLE,
     MAILBOX_BYTES_MAX,
     MAILBOX_COMMANDS_MAX,
+    TABLE_REST_MS,
+    TABLE_WAL_PAGES_MAX,
 )
 from convmem.store.store import Facts, Store, Ticket
+from convmem.store.table_files import TableFiles
+from convmem.targets import TableFile, target_of
 
 Result = TypeVar("Result")
 Reply = asyncio.Future[Any]
@@ -42,8 +50,10 @@ class Letter(NamedTuple):
 class Writer:
     """The mailbox and the task that empties it. All methods are called on the event loop's thread."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, tables: TableFiles | None = None) -> None:
+        """Take over the stores, which whoever opened them closes after run(). Without `tables` there are none."""
         self._store = store
+        self._tables = tables
         self._mailbox: deque[Letter] = deque()
         self._bytes = 0
         self._wake = asyncio.Event()
@@ -131,14 +141,27 @@ class Writer:
         due = CHECKPOINT_PAGES_BUSY if self._mailbox else CHECKPOINT_PAGES_IDLE
         if self.facts.waiting_pages >= due:
             self.facts = await self._in_thread(self._store.rest)
+        if self._tables is not None and self._tables.waiting_pages >= TABLE_WAL_PAGES_MAX:
+            await self._in_thread(self._tables.rest)
         while not self._mailbox:
             if self._failure is not None:
                 raise self._failure
             if self._is_stopping:
                 return False
             self._wake.clear()
-            await self._wake.wait()
+            await self._wait()
         return True
+
+    async def _wait(self) -> None:
+        """Wait to be woken. Where nobody writes for a while, table files are made whole meanwhile."""
+        if self._tables is not None and self._tables.waiting_pages:
+            try:
+                async with asyncio.timeout(TABLE_REST_MS / 1000):
+                    await self._wake.wait()
+                return
+            except TimeoutError:
+                await self._in_thread(self._tables.rest)
+        await self._wake.wait()
 
     def _gather(self) -> list[Letter]:
         """Take the commands of the next batch: all that wait, up to the batch's bounds or the next job."""
@@ -155,14 +178,24 @@ class Writer:
         return batch
 
     async def _commit(self, batch: list[Letter]) -> None:
+        failure = StoreFailed("the writer stopped after a failure; whether this was saved is unknown")
         try:
-            outcomes, self.facts = await self._in_thread(self._commit_and_look, [letter.item for letter in batch])
-        except StoreFailed as failure:
+            for target, letters in _by_store(batch):
+                tickets = [letter.item for letter in letters]
+                if target is None:
+                    outcomes, self.facts = await self._in_thread(self._commit_and_look, tickets)
+                else:
+                    assert self._tables is not None, "a command of a table, and no tables"
+                    outcomes = await self._in_thread(self._tables.commit, target, tickets)
+                for letter, outcome in zip(letters, outcomes, strict=True):
+                    _answer(letter.reply, outcome)
+        except StoreFailed as error:
+            failure = error
+            raise
+        finally:
+            # Only those who have no answer yet, because the stores before theirs stopped the writer.
             for letter in batch:
                 _answer(letter.reply, failure)
-            raise
-        for letter, outcome in zip(batch, outcomes, strict=True):
-            _answer(letter.reply, outcome)
 
     def _commit_and_look(self, tickets: list[Any]) -> tuple[list[Any], Facts]:
         return self._store.commit(tickets), self._store.facts()
@@ -186,6 +219,15 @@ class Writer:
         finally:
             self._is_at_work = False
             self.changed.set()
+
+
+def _by_store(batch: list[Letter]) -> list[tuple[TableFile | None, list[Letter]]]:
+    """Part a batch by the stores of its commands: the log first, each store's commands in their order."""
+    parts: dict[TableFile | None, list[Letter]] = {None: []}
+    for letter in batch:
+        assert isinstance(letter.item, Ticket)
+        parts.setdefault(target_of(letter.item.command), []).append(letter)
+    return [(target, letters) for target, letters in parts.items() if letters]
 
 
 def _answer(reply: Reply, outcome: Any) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 from tests.support.source import REPOSITORY, imports, modules
 
 # Distributions whose module has another name, and those that uvicorn finds by itself.
-MODULE_OF = {"PyStemmer": "Stemmer", "python-ulid": "ulid"}
+MODULE_OF = {"PyStemmer": "Stemmer", "backports.zstd": "backports", "python-ulid": "ulid", "ruamel.yaml": "ruamel"}
 FOUND_BY_UVICORN = {"httptools", "uvloop"}
-# Modules of distributions that come with another one, at the version it was built with.
-COMES_WITH = {"mcp_types": "mcp", "pydantic_core": "pydantic"}
+# Modules of distributions that come with another one, at the version it was built with, or with a newer Python.
+COMES_WITH = {"compression": "backports", "mcp_types": "mcp", "pydantic_core": "pydantic"}
 
 
 def project() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A reply has a measured size, a cut value never stands under its own name, and a cursor belongs to its question."""
+"""A reply has a measured size, and a cut value never stands under its own name."""
 
 from typing import Any
 
@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from convmem.domain import Origin
-from convmem.errors import InvalidCursor
 from convmem.messages import replies
 from convmem.messages.model import Message, Metadata
 
@@ -93,38 +92,3 @@ def test_a_budget_is_used_up():
 def test_beside_another_a_message_is_short():
     assert replies.brief(message("é" * 5), 5) == {"content": "é" * 5}
     assert replies.brief(message("é" * 6), 5) == {"content_preview": "é" * 5, "total_bytes": 12}
-
-
-QUESTION = ("history", "s", None, "asc")
-
-
-@pytest.mark.parametrize(("position", "kind"), [(7, int), (2**63 - 1, int), ((5, "日\x01" * 64), tuple[int, str])])
-def test_a_cursor_leads_back_to_its_place(position: Any, kind: Any):
-    given = replies.cursor(QUESTION, position)
-    assert len(given) < 600
-    assert given.isascii()
-    assert replies.position(given, QUESTION, kind) == position
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        "x",
-        "=",
-        "日本",
-        "////",
-        "AAAAAAAAAAAA",
-        "0",
-        "7",
-        replies.cursor(QUESTION, 7) + "=",
-        replies.cursor(QUESTION, 7) + "\n",
-        replies.cursor(QUESTION, 7)[:-1],
-        replies.cursor(QUESTION, "7"),
-        replies.cursor(("history", "t", None, "asc"), 7),
-        replies.cursor(("history", "s", None, "desc"), 7),
-        replies.cursor(("export", None), 7),
-    ],
-)
-def test_a_cursor_of_another_question_or_of_nobody_is_refused(given: str):
-    with pytest.raises(InvalidCursor):
-        replies.position(given, QUESTION, int)

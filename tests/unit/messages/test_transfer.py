@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from convmem import cursors
 from convmem.errors import InvalidCursor
 from convmem.limits import REPLY_BYTES_DEFAULT, REPLY_BYTES_MAX
-from convmem.messages import transfer
 from convmem.messages.replies import reply_bytes
 from tests.support.folded import Folded
 from tests.support.manual_clock import START_MS
@@ -87,7 +87,7 @@ async def test_an_export_can_be_one_project_s(folded: Folded):
     assert [json.loads(line)["content"] for line in await all_lines(folded, project="p")] == ["p"]
     cursor = None
     with pytest.raises(InvalidCursor):
-        await export(folded, cursor=transfer.replies.cursor(("export", "q"), 1), project="p")
+        await export(folded, cursor=cursors.cursor(("export", "q"), 1), project="p")
     assert cursor is None
 
 

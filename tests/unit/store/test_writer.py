@@ -5,12 +5,15 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from convmem.domain import Origin
-from convmem.errors import Busy, NotFound, Stopping, StorageFull, StoreFailed
+from convmem.errors import Busy, NotFound, Stopping, StorageFault, StorageFull, StoreFailed
 from convmem.limits import (
     BATCH_BYTES_MAX,
     BATCH_COMMANDS_MAX,
@@ -18,11 +21,16 @@ from convmem.limits import (
     CHECKPOINT_PAGES_IDLE,
     MAILBOX_BYTES_MAX,
     MAILBOX_COMMANDS_MAX,
+    TABLE_REST_MS,
+    TABLE_WAL_PAGES_MAX,
 )
 from convmem.store.store import Facts, Store, Ticket
+from convmem.store.table_files import TableFiles
 from convmem.store.writer import Writer
+from convmem.targets import TableFile
 from tests.support.notebook import Add, Break, Strike, notes
 from tests.support.stores import ORIGIN, Opened, open_store
+from tests.support.toy_table import TABLES, Do, Put, shelf, words
 
 
 @asynccontextmanager
@@ -302,3 +310,163 @@ async def test_a_writer_that_is_never_idle_rests_when_it_is_overdue() -> None:
         await asyncio.gather(first, job, last)
     assert store.rested[0] in (CHECKPOINT_PAGES_IDLE, CHECKPOINT_PAGES_BUSY)
     assert CHECKPOINT_PAGES_BUSY in store.rested
+
+
+@asynccontextmanager
+async def running_with_tables(opened: Opened) -> AsyncIterator[Writer]:
+    tables = TableFiles([TABLES], opened.clock)
+    writer = Writer(opened.store, tables)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(writer.run())
+        yield writer
+        writer.stop()
+    tables.close()
+
+
+async def test_a_table_command_is_durable_before_it_is_answered(tmp_path: Path) -> None:
+    file = shelf(tmp_path / "words.db")
+    async with running_with_tables(open_store()) as writer:
+        for number in range(3):
+            answer = await writer.write(Put(file, "key", str(number)), ORIGIN)
+            assert answer["version"] == number + 1
+            assert words(file.path) == {"key": str(number)}
+
+
+async def test_a_crowd_of_a_table_shares_one_transaction_and_leaves_the_log_alone(tmp_path: Path) -> None:
+    opened = open_store()
+    file = shelf(tmp_path / "words.db")
+    async with running_with_tables(opened) as writer:
+        await writer.write(Put(file, "first"), ORIGIN)
+        await asyncio.gather(*(writer.write(Put(file, str(number)), ORIGIN) for number in range(200)))
+    assert len(words(file.path)) == 201
+    assert opened.log() == b""
+
+
+class Watched(TableFiles):
+    """Table files that begin no commit before those who wait for the stores before it have their answers."""
+
+    store: Store
+    commits: list[tuple[str, int, int]]
+    answers_before: list[threading.Event]
+
+    def commit(self, file: TableFile, tickets: Any) -> list[Any]:
+        assert self.answers_before[len(self.commits)].wait(10)
+        self.commits.append((file.path.name, len(tickets), self.store.facts().sequence))
+        return super().commit(file, tickets)
+
+
+async def test_each_store_is_committed_and_answered_by_itself_the_log_first(tmp_path: Path) -> None:
+    opened = open_store()
+    tables = Watched([TABLES], opened.clock)
+    log_answered, first_answered = threading.Event(), threading.Event()
+    tables.store, tables.commits, tables.answers_before = opened.store, [], [log_answered, first_answered]
+    writer = Writer(opened.store, tables)
+    first, second = shelf(tmp_path / "first.db"), shelf(tmp_path / "second.db")
+
+    async def ask(command: Any, answered: threading.Event) -> None:
+        await writer.write(command, ORIGIN)
+        answered.set()
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(ask(Put(first, "a"), first_answered))
+        tasks.create_task(ask(Put(second, "a"), threading.Event()))
+        tasks.create_task(ask(Add(("a",)), log_answered))
+        tasks.create_task(ask(Put(first, "b"), first_answered))
+        await asyncio.sleep(0)
+        writer.stop()
+        tasks.create_task(writer.run())
+    tables.close()
+    assert tables.commits == [("first.db", 2, 1), ("second.db", 1, 1)]
+    assert words(first.path) == {"a": "", "b": ""}
+
+
+async def test_a_file_that_fails_refuses_only_its_own_commands(tmp_path: Path) -> None:
+    opened = open_store()
+    good, locked, bad = (shelf(tmp_path / f"{name}.db") for name in ("good", "locked", "bad"))
+    bad.path.write_bytes(b"\xa5" * 8192)
+    foreigner = apsw.Connection(str(locked.path))
+    foreigner.execute("PRAGMA journal_mode = WAL")
+    foreigner.execute("BEGIN IMMEDIATE")
+    async with running_with_tables(opened) as writer:
+        asks = (Put(locked, "a"), Put(bad, "a"), Add(("a",)), Put(good, "a"), Put(locked, "b"))
+        outcomes = await asyncio.gather(*(writer.write(ask, ORIGIN) for ask in asks), return_exceptions=True)
+        kinds = [type(outcome) for outcome in outcomes]
+        assert kinds == [Busy, StorageFault, dict, dict, Busy]
+        foreigner.execute("ROLLBACK")
+        assert (await writer.write(Put(locked, "a"), ORIGIN))["version"] == 1
+    foreigner.close()
+    assert words(good.path) == {"a": ""}
+
+
+async def test_a_full_disk_under_the_log_does_not_stop_a_table(tmp_path: Path) -> None:
+    opened = open_store()
+    file = shelf(tmp_path / "words.db")
+    opened.disk.capacity = 0
+    async with running_with_tables(opened) as writer:
+        told, answer = await asyncio.gather(
+            writer.write(Add(("a",)), ORIGIN), writer.write(Put(file, "a"), ORIGIN), return_exceptions=True
+        )
+    assert isinstance(told, StorageFull)
+    assert isinstance(answer, dict)
+
+
+async def test_a_poisoned_log_stops_the_tables_too_and_nothing_of_theirs_is_begun(tmp_path: Path) -> None:
+    opened = open_store()
+    file = shelf(tmp_path / "words.db")
+    opened.disk.fail_at_step = len(opened.disk.steps) + 2
+    tables = TableFiles([TABLES], opened.clock)
+    writer = Writer(opened.store, tables)
+    asks = [asyncio.ensure_future(writer.write(ask, ORIGIN)) for ask in (Put(file, "a"), Add(("a",)))]
+    await asyncio.sleep(0)
+    run = asyncio.ensure_future(writer.run())
+    for waiting in (*asks, run):
+        with pytest.raises(StoreFailed):
+            await waiting
+    with pytest.raises(StoreFailed):
+        await writer.write(Put(file, "b"), ORIGIN)
+    tables.close()
+    assert not file.path.exists()
+
+
+async def test_a_fault_of_ours_in_a_table_ends_the_writer_and_answers_everybody(tmp_path: Path) -> None:
+    opened = open_store()
+    file, other = shelf(tmp_path / "words.db"), shelf(tmp_path / "other.db")
+
+    def fall(connection: apsw.Connection) -> None:
+        raise AssertionError("ours")
+
+    tables = TableFiles([TABLES], opened.clock)
+    writer = Writer(opened.store, tables)
+    asks = (Add(("a",)), Put(file, "a"), Do(file, fall), Put(other, "a"))
+    waiting = [asyncio.ensure_future(writer.write(ask, ORIGIN)) for ask in asks]
+    await asyncio.sleep(0)
+    with pytest.raises(StoreFailed):
+        await writer.run()
+    outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [dict, StoreFailed, StoreFailed, StoreFailed]
+    tables.close()
+    assert words(file.path) == {}
+
+
+async def test_files_are_whole_by_themselves_once_nobody_has_written_for_a_while(tmp_path: Path) -> None:
+    file = shelf(tmp_path / "words.db")
+    async with running_with_tables(open_store()) as writer:
+        await writer.write(Put(file, "a"), ORIGIN)
+        wal = tmp_path / "words.db-wal"
+        assert wal.stat().st_size > 0
+        async with asyncio.timeout(TABLE_REST_MS / 1000 + 10):
+            while wal.stat().st_size:
+                writer.changed.clear()
+                await writer.changed.wait()
+        assert (await writer.write(Put(file, "a"), ORIGIN))["version"] == 2
+
+
+async def test_a_wal_is_bounded_while_the_writer_is_never_idle(tmp_path: Path) -> None:
+    file, wal = shelf(tmp_path / "words.db"), tmp_path / "words.db-wal"
+    sizes: list[int] = []
+    async with running_with_tables(open_store()) as writer:
+        for turn in range(TABLE_WAL_PAGES_MAX // 10):
+            await writer.write(Put(file, str(turn), "x" * 90_000), ORIGIN)
+            sizes.append(wal.stat().st_size)
+    assert sum(after - before for before, after in pairwise(sizes) if after > before) > TABLE_WAL_PAGES_MAX * 4_096
+    assert max(sizes) < (TABLE_WAL_PAGES_MAX + 100) * 4_200

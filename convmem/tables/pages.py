@@ -1,0 +1,83 @@
+"""Which rows a question finds, page by page.
+
+The idea: a page is first a list of places, which are small, and then the rows, one by one. So whoever shows them may
+stop at any row, because the reply is full, and the next page goes on right there. A place holds what the row was
+ordered by when it was found: inserts, changes and deletions between two pages repeat nothing and hide nothing else.
+
+Rejected: LIMIT on whole rows (a thousand of a megabyte each, of which a reply may hold eight).
+"""
+
+from typing import NamedTuple
+
+import apsw
+
+from convmem import cursors
+from convmem.errors import InvalidCursor
+from convmem.limits import ROWS_CURSOR_BYTES_MAX
+from convmem.tables import ordering
+from convmem.tables.conditions import Piece, to_sql
+from convmem.tables.filters import Filter
+from convmem.tables.ordering import Key, KeyValue, Place
+
+EVERY_ROW = Piece("1")
+
+
+class Question(NamedTuple):
+    """What a page is a page of. `name` tells alike questions of different tables apart."""
+
+    name: str
+    filter: Filter | None = None
+    order: tuple[Key, ...] = ordering.NEWEST_FIRST
+
+
+class Page(NamedTuple):
+    """The places of one page, in order, and whether more rows stand behind them."""
+
+    question: Question
+    places: tuple[Place, ...]
+    has_more: bool
+
+    def next_cursor(self, shown: int) -> str | None:
+        """The cursor behind the first `shown` places, of which there is at least one; None if that was all."""
+        if not self.has_more and shown == len(self.places):
+            return None
+        assert 1 <= shown <= len(self.places), "a page shows at least one row"
+        return cursors.cursor(self.question, self.places[shown - 1])
+
+
+def find(
+    connection: apsw.Connection, question: Question, *, limit: int, offset: int = 0, cursor: str | None = None
+) -> Page:
+    """The next `limit` places of a question, `offset` rows further on. InvalidCursor if it belongs to another one."""
+    filtered = _condition(question)
+    keys = ordering.columns(question.order)
+    after = EVERY_ROW if cursor is None else ordering.behind(question.order, _place(cursor, question))
+    # Without this each comparison with the cursor would read the keys out of the JSON again; but a first page, and one
+    # by time alone, is found sooner without it.
+    reads_json = any(key.type != "time" for key in question.order)
+    how = "MATERIALIZED" if cursor is not None and reads_json else "NOT MATERIALIZED"
+    sql = (
+        f"WITH ordered AS {how} (SELECT id{keys.sql} FROM rows WHERE {filtered.sql}) SELECT * FROM ordered"
+        f" WHERE {after.sql} ORDER BY {ordering.order_sql(question.order)} LIMIT ? OFFSET ?"
+    )
+    bindings = (*keys.bindings, *filtered.bindings, *after.bindings, limit + 1, offset)
+    places = [Place(tuple(row[1:]), row[0]) for row in connection.execute(sql, bindings)]
+    return Page(question, tuple(places[:limit]), len(places) > limit)
+
+
+def count(connection: apsw.Connection, question: Question) -> int:
+    """How many rows the question finds on all of its pages."""
+    filtered = _condition(question)
+    ((total,),) = connection.execute(f"SELECT count(*) FROM rows WHERE {filtered.sql}", filtered.bindings)
+    return int(total)
+
+
+def _condition(question: Question) -> Piece:
+    return EVERY_ROW if question.filter is None else to_sql(question.filter)
+
+
+def _place(given: str, question: Question) -> Place:
+    if len(given) > ROWS_CURSOR_BYTES_MAX:
+        raise InvalidCursor("this cursor is too long to be ours; start without one", field="cursor")
+    keys, row_id = cursors.position(given, question, tuple[tuple[KeyValue, ...], str])
+    return Place(keys, row_id)
