@@ -14,8 +14,8 @@ import pytest
 from convmem.daemon import domains
 from convmem.domain import Event, Origin, Place
 from convmem.memory import queries
-from tests.support import remembered
 from tests.support.folded import empty_index
+from tests.support.remembered import BOTH
 
 EVENTS = Path(__file__).parent / "events"
 KINDS: dict[str, type[Event]] = {
@@ -101,7 +101,7 @@ def test_golden_lines_of_memory_can_be_applied():
         ([tag for _, tag in sorted(happened) if KINDS[tag] in memory.appliers], (1, 1, 0)),
         (["preference_kept", "lesson_kept", "section_kept"], (2, 2, 2)),
     ):
-        connection = remembered.empty_index()
+        connection = empty_index(BOTH)
         for sequence, golden in enumerate((line for tag in tags for name, line in GOLDEN if name == tag), 1):
             event = DECODER.decode(bytes.fromhex(golden["msgpack"]))
             memory.appliers[type(event)](connection, event, Place(sequence, 1, Origin("local", "test")))

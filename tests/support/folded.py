@@ -1,4 +1,4 @@
-"""The messages domain without a store: decide and apply on a connection in memory, and an Access over it.
+"""A domain without a store, that of messages: decide and apply on a connection in memory, and an Access over it.
 
 What the store promises is kept: a refusal undoes itself, ids and sequences rise, events go through their encoding
 before they are applied. `refold` applies the whole log to empty tables.
@@ -7,13 +7,13 @@ before they are applied. `refold` applies the whole log to empty tables.
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import apsw
 import msgspec
 
 from convmem.clock import Identifiers
-from convmem.domain import Command, Event, Origin, Place, Stamp
+from convmem.domain import Command, Domain, Event, Origin, Place, Stamp
 from convmem.errors import CallerError, Conflict
 from convmem.inputs import Input, checked
 from convmem.messages import DOMAIN, tools
@@ -33,15 +33,14 @@ TOOLS = {tool.name: tool for tool in tools.TOOLS}
 DECODER = msgspec.msgpack.Decoder(
     MessageWritten | MessageUpdated | MessageDeleted | MessageKept | ReceiptKept | FingerprintKept
 )
-MAKER = Maker([DOMAIN])
 
 
-def empty_index() -> apsw.Connection:
-    """The tables of messages with nothing in them."""
+def empty_index(domain: Domain = DOMAIN) -> apsw.Connection:
+    """The tables of a domain with nothing in them."""
     connection = apsw.Connection(":memory:")
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
-    connection.execute(DOMAIN.create)
+    connection.execute(domain.create)
     return connection
 
 
@@ -55,6 +54,9 @@ def tables(connection: apsw.Connection) -> dict[str, list[tuple[Any, ...]]]:
 class Folded:
     """An Access over one connection in memory. `log` holds (place, encoded event)."""
 
+    domain: ClassVar[Domain] = DOMAIN
+    decode: ClassVar[Callable[[bytes], Any]] = DECODER.decode
+
     origin: Origin = ORIGIN
     clock: ManualClock = field(default_factory=ManualClock)
     health_facts: Mapping[str, Any] = field(default_factory=lambda: {"status": "ok"})
@@ -63,7 +65,8 @@ class Folded:
     exports: dict[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.connection = empty_index()
+        self.connection = empty_index(self.domain)
+        self.maker = Maker([self.domain])
         self.log: list[tuple[Place, bytes]] = []
         self.sequence = 0
         self.reads = 0
@@ -76,7 +79,7 @@ class Folded:
         stamp = Stamp(place, self.identifiers.next(place.at_ms), self.last_number + 1)
         self.connection.execute("SAVEPOINT command")
         try:
-            answer, events = DOMAIN.deciders[type(command)](self.connection, command, stamp)
+            answer, events = self.domain.deciders[type(command)](self.connection, command, stamp)
             for event in events:
                 self._apply(event, place)
         except CallerError:
@@ -85,26 +88,26 @@ class Folded:
         finally:
             self.connection.execute("RELEASE command")
         self.sequence += bool(events)
-        self.last_number = max(self.last_number, MAKER.of(events).last_number)
+        self.last_number = max(self.last_number, self.maker.of(events).last_number)
         return answer
 
     def _apply(self, event: Event, place: Place) -> None:
         encoded = msgspec.msgpack.encode(event)
         self.log.append((place, encoded))
-        decoded = DECODER.decode(encoded)
-        DOMAIN.appliers[type(decoded)](self.connection, decoded, place)
+        decoded = self.decode(encoded)
+        self.domain.appliers[type(decoded)](self.connection, decoded, place)
 
     def refold(self) -> apsw.Connection:
         """A fresh index of the same log."""
-        connection = empty_index()
+        connection = empty_index(self.domain)
         for place, encoded in self.log:
-            event = DECODER.decode(encoded)
-            DOMAIN.appliers[type(event)](connection, event, place)
+            event = self.decode(encoded)
+            self.domain.appliers[type(event)](connection, event, place)
         return connection
 
     def prove(self) -> None:
         """Nothing is violated, and the index is exactly what its log says."""
-        assert DOMAIN.check(self.connection) == []
+        assert self.domain.check(self.connection) == []
         assert tables(self.connection) == tables(self.refold())
 
     async def write(self, command: Command) -> Any:

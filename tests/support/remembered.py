@@ -6,24 +6,21 @@ import apsw
 import msgspec
 
 from convmem import memory, messages
-from convmem.domain import Command, Domain, Event, Kept, Place, Stamp, Waste
-from convmem.errors import CallerError
+from convmem.domain import Domain, Event, Kept, Place, Waste
 from convmem.inputs import checked
 from convmem.memory.inputs import DeleteSection, Forget, Remember, SaveLesson, WriteSection
 from convmem.messages.inputs import CaptureEvent, DeleteMessage, WriteMessage
 from convmem.store.compaction import live
-from convmem.store.made import Maker
 from convmem.transfer.export import export
 from convmem.transfer.intake import Intake, Plan, Policy
 from convmem.transfer.scan import scan
 from tests.support.filed import file
-from tests.support.folded import Folded, tables
+from tests.support.folded import Folded, empty_index
 from tests.support.manual_clock import START_MS
 
 DOMAINS = [messages.DOMAIN, memory.DOMAIN]
 DECIDERS = {kind: decide for domain in DOMAINS for kind, decide in domain.deciders.items()}
 APPLIERS = {kind: apply for domain in DOMAINS for kind, apply in domain.appliers.items()}
-MAKER = Maker(DOMAINS)
 TAGS = {str(kind.__struct_config__.tag): kind for kind in APPLIERS}
 
 # Both as one, for what takes a single domain.
@@ -45,16 +42,6 @@ PREFERENCE = {"category": "coding_pref", "key": "indent", "value": "four spaces"
 LESSON = {"situation": "before a release", "mistake": "tests were skipped", "correction": "run them"}
 
 
-def empty_index() -> apsw.Connection:
-    """The tables of both with nothing in them."""
-    connection = apsw.Connection(":memory:")
-    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
-    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
-    for domain in DOMAINS:
-        connection.execute(domain.create)
-    return connection
-
-
 def decoded(encoded: bytes) -> Event:
     """An event back from its bytes."""
     found: Event = msgspec.msgpack.decode(encoded, type=TAGS[msgspec.msgpack.decode(encoded)["type"]])
@@ -64,45 +51,8 @@ def decoded(encoded: bytes) -> Event:
 class Remembered(Folded):
     """An Access over one connection in memory, with the commands of memory."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.connection = empty_index()
-
-    def commit(self, command: Command) -> Any:
-        """Decide and apply one command."""
-        place = Place(self.sequence + 1, self.clock.now_ms(), self.origin)
-        stamp = Stamp(place, self.identifiers.next(place.at_ms), self.last_number + 1)
-        self.connection.execute("SAVEPOINT command")
-        try:
-            answer, events = DECIDERS[type(command)](self.connection, command, stamp)
-            for event in events:
-                self._apply(event, place)
-        except CallerError:
-            self.connection.execute("ROLLBACK TO command")
-            raise
-        finally:
-            self.connection.execute("RELEASE command")
-        self.sequence += bool(events)
-        self.last_number = max(self.last_number, MAKER.of(events).last_number)
-        return answer
-
-    def _apply(self, event: Event, place: Place) -> None:
-        encoded = msgspec.msgpack.encode(event)
-        self.log.append((place, encoded))
-        APPLIERS[type(event)](self.connection, decoded(encoded), place)
-
-    def refold(self) -> apsw.Connection:
-        """A fresh index of the same log."""
-        connection = empty_index()
-        for place, encoded in self.log:
-            event = decoded(encoded)
-            APPLIERS[type(event)](connection, event, place)
-        return connection
-
-    def prove(self) -> None:
-        """Nothing is violated, and the index is exactly what its log says."""
-        assert violations(self.connection) == []
-        assert tables(self.connection) == tables(self.refold())
+    domain = BOTH
+    decode = staticmethod(decoded)
 
     def live(self) -> list[Kept]:
         """Every live record of both."""
@@ -160,7 +110,7 @@ def taken(
     data: bytes, connection: apsw.Connection | None = None, policy: Policy = "reject", through: int = 0, last: int = 0
 ) -> tuple[Plan, list[Kept]]:
     """What an import would do with a store of both, and every record of its next generation."""
-    connection = connection or empty_index()
+    connection = connection or empty_index(BOTH)
     scanned = scan(file(data), DOMAINS, apsw.Connection(":memory:"), lambda done, total: None)
     intake = Intake(scanned, DOMAINS, policy, lambda done, total: None)
     return intake.meet(connection), list(intake.records(connection, through, last))
@@ -168,7 +118,7 @@ def taken(
 
 def folded_from(records: list[Kept]) -> apsw.Connection:
     """A fresh index of a state, events read back from their bytes."""
-    connection = empty_index()
+    connection = empty_index(BOTH)
     for kept in records:
         event = decoded(msgspec.msgpack.encode(kept.event))
         APPLIERS[type(event)](connection, event, Place(kept.sequence, kept.at_ms, kept.origin))

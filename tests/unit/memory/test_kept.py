@@ -3,8 +3,9 @@
 from convmem.domain import Waste
 from convmem.memory import kept, queries
 from convmem.memory.events import LessonKept, PreferenceKept, SectionKept
+from convmem.store.made import Maker
 from tests.support.folded import tables
-from tests.support.remembered import MAKER, Remembered, folded_from, violations
+from tests.support.remembered import BOTH, Remembered, folded_from, violations
 
 # What compaction takes away is the only difference.
 VAIN = {"memory_total", "messages_total", "messages_gone"}
@@ -73,5 +74,5 @@ def test_what_is_in_vain_is_counted():
 
 def test_the_numbers_of_a_state_are_given_to_nothing_else():
     events = [record.event for record in stocked().live()]
-    assert MAKER.numbers(events) == [1, 2, 3, 5]
-    assert MAKER.ids(events) == [], "a record that came with a file does not speak for the store's own ids"
+    assert Maker([BOTH]).numbers(events) == [1, 2, 3, 5]
+    assert Maker([BOTH]).ids(events) == [], "a record that came with a file does not speak for the store's own ids"

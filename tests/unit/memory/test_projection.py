@@ -20,7 +20,8 @@ from convmem.memory.events import (
 )
 from convmem.memory.model import folded_text
 from convmem.memory.projection import APPLIERS
-from tests.support.remembered import empty_index, violations
+from tests.support.folded import empty_index
+from tests.support.remembered import BOTH, violations
 
 ID, OTHER_ID = "01HF7YAT000000000000000007", "01HF7YAT000000000000000008"
 HERE, THERE = Origin("laptop", "http", "agent/1"), Origin("phone", "stdio")
@@ -29,7 +30,7 @@ SAVED = PreferenceSaved(preference_id=ID, number=1, category="language", key="Re
 
 def applied(*events: Any, first_at_ms: int = 1_000) -> Any:
     """An index to which these happened, one an entry, ten ms apart; the second and later ones come from elsewhere."""
-    connection = empty_index()
+    connection = empty_index(BOTH)
     for number, event in enumerate(events):
         place = Place(number + 1, first_at_ms + 10 * number, THERE if number else HERE)
         APPLIERS[type(event)](connection, event, place)
