@@ -18,6 +18,7 @@ from convmem.clock import RANDOM_BITS, Clock, SystemClock, sleep_ms
 from convmem.hooks import events, incoming
 from convmem.hooks.claim import Claim
 from convmem.hooks.events import NotAnEvent
+from convmem.hooks.json_text import encoded
 from convmem.hooks.options import Options, parse
 from convmem.hooks.spool import Busy, Spool, Unavailable
 from convmem.hooks.target import Misplaced, Target, target_of
@@ -65,7 +66,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], working_direct
         spool = spool_of(target, environment, clock)
         if "--status" in options.switches:
             if spool is not None:
-                sys.stdout.write(events.encoded(spool.facts()).decode() + "\n")
+                sys.stdout.write(encoded(spool.facts()).decode() + "\n")
             return
         if is_in_front:
             _drain_in_front(target, spool, clock, report)

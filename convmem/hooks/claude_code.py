@@ -5,14 +5,21 @@ has, and where both are long each has half of it, so that two results make two t
 one by one, so that what stands behind a long one is still seen. Secrets are looked for before each cut.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from convmem.hooks.events import NotAnEvent, encoded, start_of
+from convmem.hooks.events import NotAnEvent, start_of
+from convmem.hooks.json_text import encoded
 from convmem.limits import CAPTURE_DIRECTORY_BYTES_MAX, CAPTURED_OTHER_CODE_POINTS_MAX, PROJECT_BYTES_MAX
 
-Said = Mapping[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Said = Mapping[str, Any]
+
 COMPLETED, FAILED = "completed", "error"
 NAME_CODE_POINTS_MAX = 100
 # Texts inside an input are not made shorter than this.

@@ -5,8 +5,9 @@ says how many were dropped, and one without events does where no other is left t
 without any success the work is left to whoever comes next: a hook that finds nobody at it begins anew (detaching.py).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
 
 from convmem.clock import Clock
 from convmem.hooks.claim import Claim
@@ -18,11 +19,17 @@ from convmem.limits import (
     DELIVERY_PAUSE_MS_MIN,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple
+
+    Send = Callable[[Sequence[bytes], Mapping[str, Any]], Outcome]
+else:
+    from convmem.hooks.named_tuple import NamedTuple
+
 TOO_LARGE = 413
 # How often whoever rests looks whether somebody else wants to have a go.
 LOOK_MS = 100
-
-Send = Callable[[Sequence[bytes], Mapping[str, Any]], Outcome]
 
 
 class Delivered(NamedTuple):

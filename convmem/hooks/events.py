@@ -4,11 +4,12 @@ The order is the promise: secrets are looked for in the whole text, only then is
 through here is sent or written. A cut could otherwise leave the first half of a secret that is no longer seen as one.
 """
 
-import json
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import Any
 
 from convmem import redact
+from convmem.hooks.json_text import encoded
 from convmem.limits import (
     CAPTURE_DIRECTORY_BYTES_MAX,
     CAPTURE_STATUS_BYTES_MAX,
@@ -23,6 +24,10 @@ from convmem.limits import (
     REDACTED_FIRST_CODE_POINTS,
     SESSION_ID_BYTES_MAX,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CODE_POINTS_MAX = {
     "prompt": CAPTURED_PROMPT_CODE_POINTS_MAX,
@@ -69,11 +74,6 @@ def line(said: Any, event_id: str, now_ms: int) -> bytes | None:
     if not event["content"].strip():
         return None
     return encoded(event)
-
-
-def encoded(value: Any) -> bytes:
-    """One JSON text without a line break in it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def start_of(text: str, code_points_max: int) -> str:

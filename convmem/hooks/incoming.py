@@ -8,14 +8,18 @@ JSON is read strictly, with one exception: hosts cut texts where it suits them, 
 this leaves behind becomes U+FFFD instead of the end of the whole event.
 """
 
+from __future__ import annotations
+
 import os
-import re
 import select
 from collections.abc import Iterator
-from typing import Any
 
 from convmem import strict_json
 from convmem.limits import HOOK_INPUT_BYTES_MAX, HOOK_INPUT_SILENCE_MS_MAX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 STDIN = 0
 PIECE_BYTES = 256 * 1024
@@ -87,7 +91,9 @@ def _parsed(data: bytes) -> Any:
     try:
         return strict_json.parse(data)
     except strict_json.MalformedJSON as fault:
-        # Compiled here, since few hosts ever need it.
+        # Imported here, since few hosts ever need it.
+        import re
+
         mended = re.sub(ESCAPE, lambda found: REPLACEMENT if found[1] else found[0], data)
         reason = str(fault)
     try:

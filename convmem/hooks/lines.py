@@ -4,12 +4,17 @@ A line is an event as it is sent, with one field more: when it was put here. How
 not from when it happened. A line that holds no event spoils nothing but itself: it is passed over and counted.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import Any
 
 from convmem import strict_json
-from convmem.hooks.events import encoded
+from convmem.hooks.json_text import encoded
 from convmem.limits import SPOOL_AGE_MS_MAX, SPOOL_LINE_BYTES_MAX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 BREAK = b"\n"
 SPOOLED_AT = "spooled_at"

@@ -3,8 +3,15 @@
 The same table describes the verb to the command line, which shows it in its help.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from convmem.hooks.named_tuple import NamedTuple
 
 FORMS = ("events", "claude-code")
 

@@ -5,17 +5,24 @@ request and believes only an answer that is whole: a status line, headers, and a
 else comes is no answer; the events are kept, and the daemon stores each once however often it comes.
 """
 
-import json
+from __future__ import annotations
+
+import _socket
 import os
-import re
-import socket
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
 
 from convmem import __version__, strict_json
 from convmem.clock import Clock
+from convmem.hooks.json_text import encoded
 from convmem.hooks.target import Address, Misplaced, Target
 from convmem.limits import DELIVERY_ANSWER_BYTES_MAX, DELIVERY_RETRY_AFTER_MS_MAX, HEADERS_BYTES_MAX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from typing import Any, NamedTuple
+else:
+    from convmem.hooks.named_tuple import NamedTuple
 
 PATH = "/capture"
 OK, REFUSED, NO_ANSWER, NOT_ASKED = 200, 400, 0, -1
@@ -58,7 +65,7 @@ def deliver(
 
     No events are sent only to tell of a spool.
     """
-    said = b"" if spool is None else b',"spool":%b' % json.dumps(spool).encode()
+    said = b"" if spool is None else b',"spool":%b' % encoded(spool)
     body = b'{"events":[%b]%b}' % (b",".join(events), said)
     deadline_ms = clock.monotonic_ms() + wait_ms
     reason = "no daemon is running"
@@ -93,7 +100,8 @@ def _post(address: Address, request: bytes, deadline_ms: float, clock: Clock) ->
             raise Unanswered("it took too long")
         return left_ms / 1000
 
-    with _connected(address, left_s()) as connection:
+    connection = _connected(address, left_s())
+    try:
         connection.settimeout(left_s())
         connection.sendall(request)
         received = bytearray()
@@ -105,15 +113,15 @@ def _post(address: Address, request: bytes, deadline_ms: float, clock: Clock) ->
             received += piece
             if len(received) > HEADERS_BYTES_MAX + DELIVERY_ANSWER_BYTES_MAX:
                 raise Unanswered("the answer is too large")
+    finally:
+        connection.close()
     return _answer(bytes(received))
 
 
-def _connected(address: Address, wait_s: float) -> socket.socket:
+def _connected(address: Address, wait_s: float) -> _socket.socket:
     if not address.socket:
-        connection = socket.create_connection((address.host, address.port), timeout=wait_s)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return _in_tls(connection, address.host) if address.is_tls else connection
-    connection = socket.socket(socket.AF_UNIX)
+        return _connected_by_network(address, wait_s)
+    connection = _socket.socket(_socket.AF_UNIX)
     try:
         connection.settimeout(wait_s)
         connection.connect(os.fsencode(address.socket))
@@ -121,6 +129,14 @@ def _connected(address: Address, wait_s: float) -> socket.socket:
         connection.close()
         raise
     return connection
+
+
+def _connected_by_network(address: Address, wait_s: float) -> _socket.socket:
+    import socket
+
+    connection = socket.create_connection((address.host, address.port), timeout=wait_s)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return _in_tls(connection, address.host) if address.is_tls else connection
 
 
 def _in_tls(connection: socket.socket, host: str) -> socket.socket:
@@ -184,7 +200,9 @@ def _joined(body: bytes) -> bytes:
     """The pieces of a body that came in pieces. Unanswered if the last one is missing."""
     parts: list[bytes] = []
     at = 0
-    # Compiled here: a daemon tells the length of its answers, only what stands before one may not.
+    # Imported here: a daemon tells the length of its answers, only what stands before one may not.
+    import re
+
     chunk = re.compile(CHUNK)
     while (found := chunk.match(body, at)) is not None:
         size, at = int(found[1], 16), found.end()

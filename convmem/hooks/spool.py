@@ -18,10 +18,11 @@ Rejected: a file for each event (thousands of them are slow to list in order), a
 long as the whole hook may).
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
 
 from convmem import file_descriptors as disk
 from convmem.clock import Clock, sleep_ms
@@ -41,6 +42,12 @@ from convmem.limits import (
     SPOOL_ROOM_BYTES,
     SPOOL_TAKEN_BYTES_MAX,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple
+else:
+    from convmem.hooks.named_tuple import NamedTuple
 
 
 class Unavailable(Exception):

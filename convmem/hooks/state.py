@@ -3,12 +3,18 @@
 One that is damaged says nothing. What was dropped is forgotten after as long as an event may wait.
 """
 
-import json
-from typing import Any, NamedTuple
+from __future__ import annotations
 
 from convmem import file_descriptors as disk
 from convmem import strict_json
+from convmem.hooks.json_text import encoded
 from convmem.limits import SPOOL_AGE_MS_MAX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple
+else:
+    from convmem.hooks.named_tuple import NamedTuple
 
 STATE_BYTES_MAX = 1024
 
@@ -21,7 +27,7 @@ class State(NamedTuple):
     dropped: int = 0
     dropped_since: int = 0
 
-    def counted(self, number: int, now_ms: int) -> "State":
+    def counted(self, number: int, now_ms: int) -> State:
         """The same with so many more dropped."""
         if number == 0:
             return self
@@ -34,7 +40,7 @@ class State(NamedTuple):
 
     def text(self) -> bytes:
         """What the file says."""
-        return json.dumps(self._asdict()).encode()
+        return encoded(self._asdict())
 
 
 def state_in(path: str, now_ms: int) -> State:

@@ -6,14 +6,20 @@ Its name is what its spool is named by, so it must not change while the daemon i
 hook runs wherever its host works, and the files of a foreign project do not say where this user's words go.
 """
 
+from __future__ import annotations
+
 import os
-import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from convmem import data_dir, file_descriptors, strict_json
 from convmem.hooks.options import Options
 from convmem.limits import LOCK_TEXT_BYTES_MAX, TOKEN_BYTES_MAX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from convmem.hooks.named_tuple import NamedTuple
 
 LOCK = "store.lock"
 # Scheme, host (a name, an address of version 4 or, in brackets, 6), port, path. No user, no query, no fragment.
@@ -22,7 +28,7 @@ MCP = r"/mcp(/[a-z]*)?$"
 PORTS = {"http": 80, "https": 443}
 PORT_MAX = 65_535
 # Hosts that answer at once if they answer at all. Names are looked up for as long as that takes, and networks are slow.
-LOOPBACK = r"127\.[0-9.]+|::1|localhost"
+LOOPBACK = ("::1", "localhost")
 
 
 class Misplaced(ValueError):
@@ -53,7 +59,7 @@ class Target:
         self._token_file = token_file
         self._socket = data_dir.socket_path(directory, environment) if url is None else None
         self.name = str(url) if url else self._socket or os.path.join(directory, data_dir.SOCKET)
-        self.is_near = url is None or (not url.is_tls and re.fullmatch(LOOPBACK, url.host) is not None)
+        self.is_near = url is None or (not url.is_tls and _is_loopback(url.host))
 
     def addresses(self) -> Iterator[Address]:
         """Where it may listen, the likeliest first. The lock's text is read only if the local socket was of no use."""
@@ -124,7 +130,9 @@ def target_of(options: Options, environment: Mapping[str, str], working_director
 
 def address_of(url: str) -> Address:
     """Where a URL points; it may name the MCP endpoint, as the daemon's own line does. Misplaced if it is none."""
-    # Compiled here: most hooks are not given one.
+    # Imported here: most hooks are not given one.
+    import re
+
     found = re.fullmatch(URL, url)
     port = int((found and found[3]) or PORTS[found[1]]) if found else 0
     if found is None or not 0 < port <= PORT_MAX:
@@ -133,6 +141,10 @@ def address_of(url: str) -> Address:
     prefix = re.sub(MCP, "", (found[4] or "").rstrip("/")).rstrip("/")
     authority = host if port == PORTS[found[1]] else f"{host}:{port}"
     return Address(host=host.strip("[]"), port=port, is_tls=found[1] == "https", prefix=prefix, authority=authority)
+
+
+def _is_loopback(host: str) -> bool:
+    return host in LOOPBACK or (host.startswith("127.") and set(host) <= set("0123456789."))
 
 
 def _token(data: bytes) -> bytes:

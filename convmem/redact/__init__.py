@@ -7,21 +7,27 @@ prose does ("the token: see docs", "password: required"), with it a secret that 
 colon.
 
 A pattern is compiled when the first text with a cue of it comes: most prompts of a hook that has just started need one
-or none, and importing this costs no more than importing `re`.
+or none, so even `re` is imported only then.
 
 Rejected: a library (importing one costs a hook 0.1 s), entropy (every hash, id and picture is a find), one large
 alternation (every text would pay for every shape), and stopping after one round (a placeholder may lay bare the start
 of what stood behind it, and a text must come out the same however often it is sent through).
 """
 
-import re
-from functools import cache
+from __future__ import annotations
 
 from convmem.redact.patterns import PATTERNS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
 
 MARK = "[REDACTED:"
 ROUNDS_MAX = 8
 NAME_DIGEST_HEX = 16
+HEX_DIGITS = frozenset("0123456789abcdef")
+
+_compiled: dict[str, re.Pattern[str]] = {}
 
 
 def redact(text: str) -> str:
@@ -40,8 +46,8 @@ def redact_name(text: str) -> str:
     One that held a secret ends in `-` and NAME_DIGEST_HEX hexadecimal digits of its SHA-256, so the result may be
     longer than the name was; a name that has been through here stays as it is.
     """
-    known = re.fullmatch(rf"([\s\S]*)-[0-9a-f]{{{NAME_DIGEST_HEX}}}", text)
-    if known and MARK in known[1] and redact(known[1]) == known[1]:
+    known, _, digest = text.rpartition("-")
+    if MARK in known and len(digest) == NAME_DIGEST_HEX and HEX_DIGITS.issuperset(digest) and redact(known) == known:
         return text
     redacted = redact(text)
     if redacted == text:
@@ -55,12 +61,15 @@ def _once(text: str) -> str:
     lower = text.lower()
     for pattern in PATTERNS:
         if any(cue in lower for cue in pattern.cues):
-            shape = _compiled(pattern.source)
+            shape = _shape(pattern.source)
             kept = r"\g<1>" if shape.groups else ""
             text = shape.sub(f"{kept}{MARK}{pattern.kind}]", text)
     return text
 
 
-@cache
-def _compiled(source: str) -> re.Pattern[str]:
-    return re.compile(source, re.ASCII)
+def _shape(source: str) -> re.Pattern[str]:
+    if source not in _compiled:
+        import re
+
+        _compiled[source] = re.compile(source, re.ASCII)
+    return _compiled[source]

@@ -132,7 +132,8 @@ def test_a_name_that_only_looks_redacted_is_looked_at():
     assert "hunter2" not in redact_name(f"password=hunter2 [REDACTED:jwt]-{digest}")
 
 
-def test_redacting_needs_little_more_than_re():
-    code = "import re; import sys; known = set(sys.modules); import convmem.redact; print(*set(sys.modules) - known)"
+def test_redacting_needs_nothing_until_a_text_has_a_cue():
+    program = "import convmem.redact; convmem.redact.redact('hello world')"
+    code = f"import sys; known = set(sys.modules); {program}; print(*set(sys.modules) - known)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert {name.split(".")[0] for name in ran.stdout.split()} == {"convmem"}
+    assert {name.split(".")[0] for name in ran.stdout.split()} <= {"convmem", "__future__"}
