@@ -4,8 +4,9 @@ Writes go to the writer's mailbox, reads to the reader pool; both wait until the
 Each visit to a reader is noted with what it cost: whoever asks may be told where the time of a call has gone.
 """
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import apsw
@@ -65,6 +66,35 @@ class StoreAccess:
         _, reading = await self._engine.ready()
         with self._noted(query):
             return await reading.search(query, *arguments)
+
+    async def read_files(self, paths: Sequence[Path], query: Callable[..., Result], *arguments: Any) -> Result:
+        """Run a query on table files."""
+        await self._engine.ready()
+        with self._noted(query):
+            return await self._engine.table_reading.read(paths, query, *arguments)
+
+    async def copy_file(self, source: Path, target: Path) -> int:
+        """Copy a table file as it is at one moment."""
+        await self._engine.ready()
+        return await self._engine.table_reading.copy(source, target, self._engine.is_stopped)
+
+    async def release_file(self, path: Path) -> bool:
+        """Close a table file between two batches."""
+        writer, _ = await self._engine.ready()
+        return await writer.alone(lambda store: self._engine.table_reading.files.release(path))
+
+    async def rewrite_file(self, path: Path) -> None:
+        """Write a table file anew without what is dead in it."""
+        await self.release_file(path)
+        await self._engine.table_reading.rewrite(path)
+
+    async def tables(self) -> Any:
+        """What is mounted."""
+        await self._engine.ready()
+        if not self._engine.mounts_at_once:
+            await self._engine.mount()
+        assert self._engine.mounting is not None, "a tool of tables, and none are mounted"
+        return self._engine.mounting
 
     @contextmanager
     def _noted(self, query: Callable[..., Any]) -> Iterator[None]:

@@ -12,19 +12,22 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
 from convmem import files
-from convmem.errors import BackupRefused, Busy, ConvmemError, DiskFault, Invalid, Stopping, StoreFailed
+from convmem.backup_arguments import flag_in, path_in, refuse_others
+from convmem.errors import BackupRefused, Busy, ConvmemError, DiskFault, Stopping, StoreFailed
 from convmem.files import RealFiles
-from convmem.limits import FIELD_CODE_POINTS_MAX, REBUILD_RETRY_MS
+from convmem.limits import REBUILD_RETRY_MS
 from convmem.maintenance import Progress, teller
-from convmem.store import backup, manifest, restore, sqlite
+from convmem.store import backup, manifest, restore, sqlite, table_copy
 from convmem.store.compaction import Tell
+from convmem.store.copying import TablePart
 from convmem.store.generation import STAGING
 from convmem.store.manifest import PROVEN, Manifest, Proof
 from convmem.store.restore import Proven, Watch
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 
 Sleep = Callable[[float], Awaitable[object]]
 JOURNAL = logging.getLogger("convmem")
-SCRATCH = f"{STAGING}proof.db"
+SCRATCH, TABLE_SCRATCH = f"{STAGING}proof.db", f"{STAGING}table.db"
 # How long the schedule sleeps at most: a machine that was suspended notices soon that a backup is due.
 LOOK_S = 60
 # A proof may be this many periods old before the store is degraded.
@@ -64,6 +67,7 @@ class Backups:
         # Directories whose backup is known to be one of this store.
         self._own: set[Path] = set()
         self.last_proven_restore_ms: int | None = None
+        self.kept_back: list[str] = []  # Sentences about tables that the last backup could not copy.
 
     def schedule(self, directory: Path, every_ms: int) -> None:
         """Keep up a backup in this directory once the engine runs."""
@@ -107,6 +111,7 @@ class Backups:
     def reasons(self) -> list[str]:
         """Why the backups are not simply well, in sentences; empty if they are or there is no schedule."""
         found = [] if self._failure is None else [self._failure]
+        found += [f"the last backup could not copy a table: {sentence}" for sentence in self.kept_back]
         if self._plan is not None:
             last_ms, now_ms = self.last_proven_restore_ms, self._engine.clock.now_ms()
             if now_ms - (self._planned_ms if last_ms is None else last_ms) > PERIODS_MAX * self._plan.every_ms:
@@ -118,17 +123,17 @@ class Backups:
         """Bring the backup in `dest` up to date, `with_tokens` or without: {dest, generation, sequence, log_bytes,
         copied_bytes, parts, state_hash, created_at, duration_ms}. Busy, BackupRefused, LogCorrupt, DiskFault, Stopping.
         """
-        _refuse_others(arguments, "dest", "with_tokens")
+        refuse_others(arguments, "dest", "with_tokens")
         return await self._engine.apart(
-            self._asked_to_back_up(_path(arguments, "dest"), _flag(arguments, "with_tokens"), progress)
+            self._asked_to_back_up(path_in(arguments, "dest"), flag_in(arguments, "with_tokens"), progress)
         )
 
     async def verify(self, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
         """Prove a restore of the backup in `src`: {src, generation, sequence, log_bytes, live, state_hash, created_at,
         duration_ms}. Busy, BackupRefused, DiskFault, Stopping.
         """
-        _refuse_others(arguments, "src")
-        return await self._engine.apart(self._asked_to_verify(_path(arguments, "src"), progress))
+        refuse_others(arguments, "src")
+        return await self._engine.apart(self._asked_to_verify(path_in(arguments, "src"), progress))
 
     async def _asked_to_back_up(self, directory: Path, with_tokens: bool, progress: Progress) -> Mapping[str, Any]:
         started_ms = self._engine.clock.monotonic_ms()
@@ -160,6 +165,7 @@ class Backups:
             yield
 
     async def _made(self, directory: Path, tell: Tell, *, with_tokens: bool = False) -> tuple[Manifest, int]:
+        await self._engine.mount()
         try:
             return await asyncio.to_thread(self._make, directory, tell, with_tokens)
         except DAMAGE as error:
@@ -168,6 +174,7 @@ class Backups:
 
     def _make(self, directory: Path, tell: Tell, with_tokens: bool) -> tuple[Manifest, int]:
         engine = self._engine
+        kept_back: list[str] = []
 
         def connect(generation: int) -> apsw.Connection:
             return sqlite.connect_to_read(self._files.path(index_name(generation)))
@@ -175,13 +182,43 @@ class Backups:
         with (
             backup.refused_by_disk("nothing that was there is lost"),
             taken(directory, self._files.root) as target,
-            backup.looked_at(self._files, connect, engine.parts.domains) as source,
+            backup.looked_at(self._files, connect, engine.parts.domains, self._tables()) as source,
         ):
             made = backup.back_up(
-                source, target, engine.clock, with_tokens=with_tokens, tell=tell, is_stopped=engine.is_stopped
+                source,
+                target,
+                engine.clock,
+                with_tokens=with_tokens,
+                tell=tell,
+                is_stopped=engine.is_stopped,
+                kept_back=kept_back.append,
             )
+        self.kept_back = kept_back
+        for sentence in kept_back:
+            JOURNAL.error("a table could not be copied, the backup keeps what it has of it: %s", sentence)
         self._own.add(Path(os.path.realpath(directory)))
         return made
+
+    def _tables(self) -> list[TablePart] | None:
+        """The files of the user's tables, each to be read when its turn comes; None if nobody can know them."""
+        mounting = self._engine.mounting
+        if (found := [] if mounting is None else mounting.kept_files()) is None:
+            return None
+        return [TablePart(f"tables/{name}", partial(self._table, path)) for name, path in found]
+
+    @contextmanager
+    def _table(self, path: Path) -> Iterator[files.File]:
+        """A file of a table as it is at one moment: of rows a copy, made while they are in use."""
+        with backup.refused_by_disk("the table is as it was"), ExitStack() as undone:
+            if path.suffix == ".db":
+                copy = self._files.path(TABLE_SCRATCH)
+                undone.callback(self._files.remove, TABLE_SCRATCH)
+                self._files.remove(TABLE_SCRATCH)
+                table_copy.copy(path, copy, is_stopped=self._engine.is_stopped)
+                path = copy
+            file = files.regular(path)
+            undone.callback(file.close)
+            yield file
 
     def _verify(self, directory: Path, tell: Tell) -> Proven:
         """Prove a backup that somebody named; one of this store is a proof to remember."""
@@ -213,7 +250,7 @@ class Backups:
 
 @contextmanager
 def taken(directory: Path, data_dir: Path) -> Iterator[RealFiles]:
-    """A directory for a backup, made if it is missing, held against other processes. BackupRefused, Busy, DiskFault."""
+    """A directory for a backup, made if missing, held against other processes. BackupRefused, Busy, DiskFault."""
     if Path(os.path.realpath(directory)).is_relative_to(os.path.realpath(data_dir)):
         raise BackupRefused("a backup cannot stand in the data directory: it would be lost with it", part="")
     target = RealFiles(directory)
@@ -257,26 +294,6 @@ def _known_proof(directory: Path) -> int | None:
         JOURNAL.warning("the proof in %s cannot be used: %s", directory, error.message)
         return None
     return None if proof is None else proof.proven_at_ms
-
-
-def _refuse_others(arguments: Mapping[str, Any], *known: str) -> None:
-    for name in arguments.keys() - set(known):
-        raise Invalid(f"{name[:FIELD_CODE_POINTS_MAX]} is not an argument here", field=name[:FIELD_CODE_POINTS_MAX])
-
-
-def _path(arguments: Mapping[str, Any], name: str) -> Path:
-    """An absolute path of this machine: nobody knows the directory of whoever asks."""
-    text = arguments.get(name)
-    if not isinstance(text, str) or "\0" in text or not os.path.isabs(text):
-        raise Invalid(f"{name} must be an absolute path", field=name)
-    return Path(text)
-
-
-def _flag(arguments: Mapping[str, Any], name: str) -> bool:
-    value = arguments.get(name, False)
-    if not isinstance(value, bool):
-        raise Invalid(f"{name} must be true or false", field=name)
-    return value
 
 
 def _nobody(done: float, total: float, sentence: str) -> None:

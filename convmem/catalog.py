@@ -8,7 +8,7 @@ Rejected: writing the schemas by hand beside the input classes. Two descriptions
 snapshot per tool do not.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from convmem.domain import Access, Domain, Tool
 from convmem.errors import ConvmemError
 from convmem.inputs import checked
+from convmem.resources import Resource
 
 # What each profile shows, in this order, of the tools that exist. `all` shows everything.
 PROFILES: Mapping[str, tuple[str, ...]] = {
@@ -39,6 +40,7 @@ PROFILES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 ALL = "all"
+RESOURCE_PROFILES = ("tables", ALL)
 
 
 class Reply(NamedTuple):
@@ -53,6 +55,7 @@ class Catalog:
     """All tools of all domains. `profiles` maps a profile's name to its tools by name, in the order they are shown."""
 
     def __init__(self, domains: Iterable[Domain], profiles: Mapping[str, tuple[str, ...]] = PROFILES) -> None:
+        domains = tuple(domains)
         self.tools: dict[str, Tool] = {}
         for tool in (tool for domain in domains for tool in domain.tools):
             assert tool.name not in self.tools, tool.name
@@ -66,8 +69,22 @@ class Catalog:
             **{profile: tools for profile, tools in shown.items() if tools},
             ALL: self.tools,
         }
+        with_resources = [domain for domain in domains if domain.resources]
+        assert len(with_resources) <= 1, "one domain at most has resources"
+        self._of_resources = next(iter(with_resources), None)
         lost = set(self.tools).difference(*shown.values())
         assert not lost, f"in no profile: {lost}"
+
+    def resources(self, profile: str) -> tuple[Resource, ...]:
+        """The resources that a profile shows."""
+        domain = self._of_resources
+        return domain.resources if domain is not None and profile in RESOURCE_PROFILES else ()
+
+    async def resource_tables(self, access: Access) -> Sequence[str]:
+        """The tables that resources are read for."""
+        domain = self._of_resources
+        assert domain is not None
+        return () if domain.resource_tables is None else await domain.resource_tables(access)
 
     async def call(self, tool: Tool, arguments: Mapping[str, Any], access: Access) -> Reply:
         """Check the arguments, run the tool and return its answer, or the refusal that says who can act.

@@ -1,7 +1,7 @@
 """Settings: from flags, environment and convmem.env to one frozen value that knows where each part came from.
 
     flag > environment CONVMEM_… > convmem.env in the working directory > convmem.env in the data directory >
-    environment under a name without CONVMEM_, where there is one > default
+    environment under another name, where there is one > .mini-app-mcp.env in the working directory > default
 
 A setting is a row of SETTINGS; the variable's name is also its key in convmem.env. What cannot be meant is refused with
 its name and the place where it stands, never guessed: a misspelt key in a file would otherwise be a guard that is not
@@ -12,21 +12,21 @@ which file a value came from.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from convmem import addresses, files
+from convmem import addresses, data_dir, files, table_settings
 from convmem import setting_values as reading
 from convmem.addresses import Address
-from convmem.data_dir import socket_path
 from convmem.errors import DataDirectoryUnusable, SettingInvalid, UnsafeBind
 from convmem.limits import SETTINGS_FILE_BYTES_MAX
-from convmem.setting_values import BYTE_ORDER_MARK, Found
+from convmem.setting_values import BYTE_ORDER_MARK, Found, Setting
+from convmem.table_settings import TableSettings
 
 SETTINGS_FILE = "convmem.env"
-PROFILES = ("core", "messages", "memory", "all")
+PROFILES = ("core", "messages", "memory", "tables", "all")
 LOG_FORMATS = ("text", "json")
 REDACTED = ("capture", "all")
 DISTILLED = ("off", "daily")
@@ -50,6 +50,7 @@ class Settings:
     retention_days: int
     distill: Literal["off", "daily"]
     log_format: Literal["text", "json"]
+    tables: TableSettings
     socket: Path | None
     sources: Mapping[str, str]
 
@@ -62,17 +63,6 @@ class Settings:
             )
 
 
-class Setting(NamedTuple):
-    """One setting. `read` turns the text into the value; the ValueError it may raise is completed with the place."""
-
-    name: str
-    flag: str | None
-    variable: str
-    default: str | None
-    meaning: str
-    read: Callable[[Found], Any]
-
-
 def load(flags: Mapping[str, str | None], environment: Mapping[str, str], working_directory: Path | None) -> Settings:
     """Return the settings; SettingInvalid or DataDirectoryUnusable if they cannot be meant.
 
@@ -83,19 +73,22 @@ def load(flags: Mapping[str, str | None], environment: Mapping[str, str], workin
     layers = [_from_flags(flags, here), _from_environment(environment, here)]
     if working_directory is not None:
         layers.append(dict(_from_file(working_directory / SETTINGS_FILE)))
-    data_dir = next((layer["data_dir"] for layer in layers if "data_dir" in layer), None)
-    directory = _read(BY_NAME["data_dir"], data_dir) if data_dir else _default_data_dir()
+    named = next((layer["data_dir"] for layer in layers if "data_dir" in layer), None)
+    directory = _read(BY_NAME["data_dir"], named) if named else _default_data_dir(environment)
     if directory != working_directory:
         layers.append(dict(_from_file(directory / SETTINGS_FILE)))
         if "data_dir" in layers[-1]:
             raise SettingInvalid(
                 f"{layers[-1]['data_dir'].source}: a data directory cannot name another one", setting="CONVMEM_DATA_DIR"
             )
-    layers.append(_from_aliases(environment, here))
+    layers += [_from_aliases(environment, here), table_settings.foreign_variables(environment, here)]
+    if working_directory is not None:
+        foreign = working_directory / table_settings.FOREIGN_FILE
+        layers.append(dict(table_settings.foreign_lines(foreign, _lines(foreign))))
     found: dict[str, Found] = {}
     for layer in reversed(layers):
         found.update(layer)
-    return _settings(found, directory, environment)
+    return _settings(found, directory, environment, here)
 
 
 def client_token(
@@ -113,7 +106,7 @@ def client_token(
     return token
 
 
-def _settings(found: Mapping[str, Found], directory: Path, environment: Mapping[str, str]) -> Settings:
+def _settings(found: Mapping[str, Found], directory: Path, environment: Mapping[str, str], here: Path) -> Settings:
     if "http_token" in found and "http_token_file" in found:
         raise SettingInvalid(
             f"a token is given twice: CONVMEM_HTTP_TOKEN ({found['http_token'].source}) and "
@@ -138,6 +131,7 @@ def _settings(found: Mapping[str, Found], directory: Path, environment: Mapping[
         retention_days=values["retention_days"],
         distill=values["distill"],
         log_format=values["log_format"],
+        tables=table_settings.made(values, directory, here),
         socket=_socket(directory, environment),
         sources={
             setting.name: found[setting.name].source if setting.name in found else "default" for setting in SETTINGS
@@ -223,25 +217,19 @@ def _read(setting: Setting, found: Found) -> Any:
         raise SettingInvalid(f"{setting.variable} ({found.source}): {error}", setting=setting.variable) from None
 
 
-def _default_data_dir() -> Path:
-    # Imported here: most starts name their directory, and this import costs as much as the rest of the module.
-    import platformdirs
-
-    try:
-        path = platformdirs.user_data_path("convmem", appauthor=False)
-    except RuntimeError:
-        path = Path("~")
-    if not path.is_absolute():
+def _default_data_dir(environment: Mapping[str, str]) -> Path:
+    path = data_dir.default(environment)
+    if path is None:
         raise DataDirectoryUnusable(
             f"uid {os.getuid()} has no home directory: name a data directory with --data-dir or CONVMEM_DATA_DIR",
-            path=str(path),
+            path="",
             uid=os.getuid(),
         )
-    return path
+    return Path(path)
 
 
 def _socket(directory: Path, environment: Mapping[str, str]) -> Path | None:
-    path = socket_path(str(directory), environment)
+    path = data_dir.socket_path(str(directory), environment)
     return None if path is None else Path(path)
 
 
@@ -277,6 +265,7 @@ SETTINGS = (
     ),
     Setting("distill", "--distill", "CONVMEM_DISTILL", "off", "when the daemon distills by itself", _distill),
     Setting("log_format", "--log-format", "CONVMEM_LOG_FORMAT", "text", "form of the journal", _log_format),
+    *table_settings.SETTINGS,
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 BY_VARIABLE = {setting.variable: setting for setting in SETTINGS}

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from convmem import checking, files, holding, maintenance, stopping
+from convmem import checking, files, holding, maintenance, stopping, table_places
 from convmem.access import StoreAccess
 from convmem.clock import SystemClock
 from convmem.config import Settings
@@ -43,9 +43,9 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 def domains() -> tuple[Domain, ...]:
     """The parts of convmem, in the order of their tables. Imported here, since pydantic is slow to import."""
-    from convmem import memory, messages
+    from convmem import memory, messages, tables
 
-    return (messages.DOMAIN, memory.DOMAIN)
+    return (messages.DOMAIN, memory.DOMAIN, tables.DOMAIN)
 
 
 def catalog() -> "Catalog":
@@ -117,7 +117,7 @@ async def stdio(settings: Settings) -> int:
 
 
 def _engine(directory: RealFiles, settings: Settings) -> Engine:
-    engine = Engine(directory, domains, SystemClock())
+    engine = Engine(directory, domains, SystemClock(), functools.partial(table_places.load, settings))
     engine.redacts_everything = settings.redact == "all"
     return engine
 
@@ -168,6 +168,8 @@ async def alone(settings: Settings) -> AsyncIterator[Engine]:
     """An engine for one command of the command line, when nobody holds the store; raises what refuses it."""
     with holding.held(settings) as (directory, _):
         engine = _engine(directory, settings)
+        # Most commands have nothing to do with tables, and shall not touch their files.
+        engine.mounts_at_once = False
         try:
             async with asyncio.TaskGroup() as tasks:
                 running = tasks.create_task(engine.run())

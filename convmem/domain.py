@@ -10,8 +10,9 @@
 The store knows domains only through this module; domains know the store only through Access.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import apsw
@@ -21,6 +22,7 @@ from convmem.targets import TableDecider
 
 if TYPE_CHECKING:
     from convmem.inputs import Input
+    from convmem.resources import Resource
 
 Result = TypeVar("Result")
 
@@ -154,7 +156,6 @@ class Waste(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Searchable:
     """Tables of a domain in a file of their own, which follow the index behind a watermark and can be lost any time.
-
     `create` is their SQL; `version` changes when what they hold for the same records does. `watermark` is the sequence
     of the change through which they know the index. `feed(search, index, pause)` lets them follow by one transaction
     and returns how many records, 0 when they know all; it calls `pause` between two records, which may wait or raise.
@@ -192,7 +193,7 @@ class Access(Protocol):
         """Who is calling, from where."""
 
     async def write(self, command: Command) -> Any:
-        """Leave a command with the writer; its answer once it is durable, or the ConvmemError that says why not."""
+        """Leave a command with the writer; its answer once it is durable, or a ConvmemError."""
 
     async def read(self, query: Callable[..., Result], *arguments: Any) -> Result:
         """Run `query(connection, *arguments)` on a read-only connection that sees everything acknowledged so far."""
@@ -201,6 +202,20 @@ class Access(Protocol):
         """The same, on a connection that has the tables of search beside it, as schema `search`. None where there are
         none now, or they turned out to be damaged: whoever searches does without.
         """
+
+    async def read_files(self, paths: Sequence[Path], query: Callable[..., Result], *arguments: Any) -> Result:
+        """Run `query(connection, *arguments)` on table files: the first is the connection's own, the others are its
+        schemas `source_1`, `source_2`, … StorageFault or Busy because of a file, QueryLimit if it takes too long.
+        """
+
+    async def copy_file(self, source: Path, target: Path) -> int:
+        """Copy a table file, as it is at one moment, into a new file that appears whole; its bytes."""
+
+    async def release_file(self, path: Path) -> bool:
+        """Close a table file wherever it is open; False while a question still runs on it."""
+
+    async def tables(self) -> Any:
+        """The tables that are mounted (tables/mounts.py), once they are."""
 
     @property
     def redacts_everything(self) -> bool:
@@ -256,14 +271,14 @@ class Tool:
 @dataclass(frozen=True, kw_only=True)
 class Domain:
     """A part of convmem with its own words.
-
     `create` is the SQL of its tables in the index (prefixed with the domain's name). `made_ids` tells the store which
     event holds an id that the store made, so that ids rise across restarts; `made_numbers` which holds a number of the
     one counter (0: this one does not), so that none is given twice. `live` yields every live record as the
     state event that an empty index can be folded from, by rising sequence, without references to what is gone;
     `records` says how many of them a file would hold, `record_types` how each stands in one. `waste` is what compaction
     would take away. `check` returns violated invariants of the index in plain sentences. `search` is what the domain
-    keeps beside the index to be searched by. `table_deciders` decide the commands that belong to table files.
+    keeps beside the index to be searched by. `table_deciders` decide the commands that belong to table files;
+    `resource_tables` names the tables that `resources` are read for.
     """
 
     name: str
@@ -280,3 +295,5 @@ class Domain:
     check: Callable[[apsw.Connection], list[str]] = lambda connection: []
     search: Searchable | None = None
     tools: tuple[Tool, ...] = ()
+    resources: tuple["Resource", ...] = ()
+    resource_tables: Callable[[Access], Awaitable[Sequence[str]]] | None = None

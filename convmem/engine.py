@@ -1,8 +1,5 @@
 """The store in operation: opened, folded, written to, scrubbed and closed.
 
-    opening -> folding -> ready -> stopping
-                            \\-> failed        (poisoned: whoever runs the engine exits, a restart recovers)
-
 A call that comes before `ready` waits a moment and is then told BUSY with progress: a client that starts together
 with the daemon just works, and one that meets a long fold is not left hanging. Health answers in every phase.
 """
@@ -12,23 +9,23 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import apsw
 
-from convmem import health
+from convmem import apart, health
 from convmem.access import Progress, StoreAccess
 from convmem.backups import Backups
 from convmem.clock import Clock
 from convmem.domain import Domain, Origin
-from convmem.errors import Busy, ConvmemError, DiskFault, OperatorError, Stopping, StoreFailed
+from convmem.errors import Busy, ConvmemError, OperatorError, Stopping, StoreFailed
 from convmem.files import RealFiles
 from convmem.health import Beside, Status
 from convmem.holding import usable
 from convmem.indexer import Indexer
 from convmem.limits import BUSY_RETRY_MS, OPENING_WAIT_MS_MAX, REBUILD_RETRY_MS
+from convmem.phases import Folded, Phase
 from convmem.reading import Reading
 from convmem.scrub import Scrub
 from convmem.spools import Spools
@@ -38,38 +35,29 @@ from convmem.store.log import Position
 from convmem.store.recovery import Report
 from convmem.store.shelf import FileShelf
 from convmem.store.store import Store
+from convmem.store.table_files import TableFiles
 from convmem.store.writer import Writer
+from convmem.table_reading import TableReading
+from convmem.targets import Mounting
 
 Result = TypeVar("Result")
 JOURNAL = logging.getLogger("convmem")
 
 
-class Phase(StrEnum):
-    """How far the engine is."""
-
-    OPENING = "opening"
-    FOLDING = "folding"
-    READY = "ready"
-    STOPPING = "stopping"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True)
-class Folded:
-    """Bytes of the log that the index shows, of how many."""
-
-    done: int = 0
-    total: int = 0
-
-
 class Engine:
     """One store, its writer and its readers. Everything but run() is called on the event loop's thread."""
 
-    def __init__(self, files: RealFiles, load_domains: Callable[[], Sequence[Domain]], clock: Clock) -> None:
-        """Hold nothing yet. `load_domains` is run in a thread when the store is opened: it may take a while."""
+    def __init__(
+        self,
+        files: RealFiles,
+        load_domains: Callable[[], Sequence[Domain]],
+        clock: Clock,
+        load_mounting: Callable[[], Mounting | None] = lambda: None,
+    ) -> None:
+        """Hold nothing yet. What may take a while to load is loaded in a thread when the store is opened."""
         self.files = files
         self._shelf = FileShelf(files)
-        self._load_domains = load_domains
+        self._load_domains, self._load_mounting = load_domains, load_mounting
         self.clock = clock
         self.started_ms = clock.monotonic_ms()
         self._phase = Phase.OPENING
@@ -86,17 +74,16 @@ class Engine:
         self.redacts_everything = False
         self.writer: Writer | None = None
         self.reading: Reading | None = None
+        self._table_reading: TableReading | None = None
+        self.mounting: Mounting | None = None
+        self.mounts_at_once = True
         self.indexer = Indexer(files, self.is_stopped)
         self._index_is_damaged = False
         self._domains: Sequence[Domain] = ()
         self._no_writes: str | None = None
         self._tasks: asyncio.TaskGroup | None = None
-        # Held by whoever makes a new generation.
-        self.renewal = asyncio.Lock()
-        # Held while a file comes in over the wire: there is one at a time.
-        self.receiving = asyncio.Lock()
-        # Held while an export is written: two of one name are told apart.
-        self.exporting = asyncio.Lock()
+        # Held by whoever makes a new generation; while a file comes in over the wire; while an export is written.
+        self.renewal, self.receiving, self.exporting = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
         self.last_compaction_ms: int | None = None
 
     @property
@@ -131,11 +118,12 @@ class Engine:
             self._settled.set()
             if self.reading is not None:
                 self.reading.close()
+            await self._close_tables()
             if store is not None:
                 self._close(store)
 
     def _open(self) -> Store:
-        self._domains = self._load_domains()
+        self._domains, self.mounting = self._load_domains(), self._load_mounting()
         with usable(self.files.root):
             store, self.recovery = opening.open_store(self.files, self._shelf, self._domains, self.clock)
         return store
@@ -149,7 +137,8 @@ class Engine:
         self.folded = Folded(done, total)
 
     async def _serve(self, store: Store) -> None:
-        self.writer = Writer(store)
+        self._table_reading = TableReading(TableFiles(self._domains, self.clock), self.clock)
+        self.writer = Writer(store, self._table_reading.files)
         self.reading = Reading(self.files, store.facts().generation, self.indexer.doubt)
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
@@ -160,6 +149,7 @@ class Engine:
                 self.backups.run(),
                 *(part.run() for part in self.beside),
                 self.indexer.run(self.writer, self.reading, self._domains),
+                *((self.mount(),) if self.mounts_at_once else ()),
             )
             beside = [tasks.create_task(task) for task in work]
             try:
@@ -172,6 +162,17 @@ class Engine:
                 task.cancel()
         if self._phase is Phase.FAILED:
             raise StoreFailed("the store stopped after a failure; a restart will recover it")
+
+    async def mount(self) -> None:
+        """Return once the tables are mounted, if there are any to be."""
+        if self.mounting is not None:
+            await self.mounting.open(self.access(Origin("local", "daemon")))
+
+    @property
+    def table_reading(self) -> TableReading:
+        """Who reads table files; known once the store is open."""
+        assert self._table_reading is not None
+        return self._table_reading
 
     @property
     def parts(self) -> Parts:
@@ -198,34 +199,13 @@ class Engine:
 
     async def apart(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run long work as a task of the engine, which ends only behind it: whoever asked may go away meanwhile."""
-        reply: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-
-        async def run() -> None:
-            try:
-                result = await work
-                if not reply.done():
-                    reply.set_result(result)
-            except ConvmemError as error:
-                if not reply.done():
-                    reply.set_exception(error)
-            except OSError as error:
-                # What the disk refuses to work beside the writer is no fault of the store.
-                reason = error.strerror or "without a reason"
-                if not reply.done():
-                    reply.set_exception(DiskFault(f"the disk refused it ({reason}); the store is as it was"))
-            finally:
-                # A fault of ours ends the engine; nobody shall wait for it.
-                if not reply.done():
-                    reply.set_exception(StoreFailed("the work was ended by a fault; a restart will recover"))
-
         try:
             await self.ready()
         except ConvmemError:
             work.close()
             raise
         assert self._tasks is not None
-        self._tasks.create_task(run())
-        return await reply
+        return await apart.run(self._tasks, work)
 
     @contextmanager
     def without_writes(self, sentence: str) -> Iterator[None]:
@@ -240,6 +220,12 @@ class Engine:
         """Busy while something runs that admits no write."""
         if self._no_writes is not None:
             raise Busy(self._no_writes, retry_after_ms=REBUILD_RETRY_MS)
+
+    async def _close_tables(self) -> None:
+        if self._table_reading is not None:
+            await asyncio.to_thread(self._table_reading.close)
+        if self.mounting is not None:
+            self.mounting.close()
 
     def _close(self, store: Store) -> None:
         damaged = self._index_is_damaged or store.index_is_damaged

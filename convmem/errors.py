@@ -4,20 +4,15 @@
     RetryError     time: send the same request again    -> likewise, with retry_after_ms
     OperatorError  a person at the host                 -> the start is refused or the process stops; exit status
 
-Anything else (AssertionError above all) is a bug of ours: while writing it stops the writer, while reading it
-is answered as an internal error without a word of Python in it.
-
-Rejected: one class with a code argument. A class can be named in an `except` and in a table; a string cannot.
+Anything else (AssertionError above all) is a bug of ours: it stops the writer, or is answered as an internal error
+without a word of Python. Rejected: one class with a code argument. A class can be named in an `except` and in a table.
 """
 
 from typing import Any, ClassVar
 
 
 class ConvmemError(Exception):
-    """Base of all three families; never raised itself.
-
-    `details` are facts for programs (field, current_revision, …) and stand beside `code` and `message` in an answer.
-    """
+    """Base of all three families. `details` are facts for programs that stand beside `code` and `message`."""
 
     code: ClassVar[str]
 
@@ -154,6 +149,66 @@ class AggregateRefused(CallerError):
     """No table to look at, too many of them, or a sum that no number holds."""
 
     code = "AGGREGATOR_ERROR"
+
+
+class TableRequired(CallerError):
+    """The call must say which table it means. details: field."""
+
+    code = "TABLE_REQUIRED"
+
+
+class TableNotFound(CallerError):
+    """There is no such table, or its schema or file is broken. details: table, reason."""
+
+    code = "TABLE_NOT_FOUND"
+
+
+class AmbiguousId(CallerError):
+    """The beginning of an id, or the name of an alias, that several have. details: matches, candidates."""
+
+    code = "AMBIGUOUS_ID"
+
+
+class SchemaExists(CallerError):
+    """A table of this name is there, or a file with rows that was not to be adopted. details: table."""
+
+    code = "SCHEMA_EXISTS"
+
+
+class BatchAborted(CallerError):
+    """One operation of a batch was refused, so none was done; the cause is an error. details: op_index, cause."""
+
+    code = "BATCH_ABORTED"
+
+
+class AliasNotFound(CallerError):
+    """There is no alias of this name for this table. details: name."""
+
+    code = "ALIAS_NOT_FOUND"
+
+
+class AliasExists(CallerError):
+    """An alias of this name is there for this table and scope. details: name."""
+
+    code = "ALIAS_ALREADY_EXISTS"
+
+
+class SnapshotFault(CallerError):
+    """A snapshot could not be made; those that are there stay. details: table."""
+
+    code = "SNAPSHOT_ERROR"
+
+
+class UploadNotConfigured(CallerError):
+    """An upload was asked for without all settings that it needs. details: missing."""
+
+    code = "UPLOAD_NOT_CONFIGURED"
+
+
+class UploadFailed(CallerError):
+    """The other host did not take a file; the local copy stays. details: file."""
+
+    code = "UPLOAD_FAILED"
 
 
 class RetryError(ConvmemError):

@@ -29,6 +29,8 @@ class Gateway:
             "backup-verify": Verb(for_anybody(engine.backups.verify), names_paths=True),
             "distill": Verb(self.distilling.distill),
             "profile": Verb(self._profile),
+            "tables": Verb(self._tables),
+            "purge-history": Verb(self._purge_history),
         }
 
     def access(self, origin: Origin, progress: Progress | None) -> StoreAccess:
@@ -60,6 +62,20 @@ class Gateway:
 
     async def _profile(self, arguments: Mapping[str, Any], progress: Progress, origin: Origin) -> Mapping[str, Any]:
         return await profiles.operate(self._engine.access(origin), arguments)
+
+    async def _tables(self, arguments: Mapping[str, Any], progress: Progress, origin: Origin) -> Mapping[str, Any]:
+        # Imported here: by now the engine has loaded its domains.
+        from convmem import table_operations
+
+        refuse_arguments(arguments)
+        return await table_operations.listed(self._engine.access(origin))
+
+    async def _purge_history(
+        self, arguments: Mapping[str, Any], progress: Progress, origin: Origin
+    ) -> Mapping[str, Any]:
+        from convmem import table_operations
+
+        return await table_operations.purged(self._engine.access(origin), arguments, progress)
 
     async def _compact(self, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
         refuse_arguments(arguments)

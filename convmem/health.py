@@ -46,7 +46,8 @@ def reasons(engine: "Engine") -> list[str]:
         found.append(engine.scrub.damage)
     if engine.indexer.trouble is not None:
         found.append(engine.indexer.trouble)
-    return found + [reason for part in (engine.backups, *engine.beside) for reason in part.reasons()]
+    mounting = () if engine.mounting is None else (engine.mounting,)
+    return found + [reason for part in (engine.backups, *engine.beside, *mounting) for reason in part.reasons()]
 
 
 def status(engine: "Engine") -> Status:
@@ -64,6 +65,8 @@ def health(engine: "Engine") -> Mapping[str, Any]:
         "recovery": asdict(engine.recovery),
         "spools": engine.spools.facts(),
     }
+    if engine.mounting is not None:
+        facts["tables"] = engine.mounting.facts()
     return facts if engine.writer is None else facts | _of_the_store(engine)
 
 

@@ -154,6 +154,13 @@ RETENTION_DAYS_DEFAULT, RETENTION_DAYS_MAX = 30, 36_500
 SCHEMA_BYTES_MAX, SCHEMA_NODES_MAX = 1 * MIB, 32_768
 FIELDS_MAX, FIELD_NAME_BYTES_MAX = 256, 128
 ROW_FIELDS_MAX, ROW_DATA_BYTES_MAX = 256, 1 * MIB
+# How much of a row a change echoes, how many rows that begin alike are named, how long a receipt of `create` is kept.
+ROW_ECHO_BYTES_MAX, ID_CANDIDATES_MAX = 16 * KIB, 20
+ROW_RECEIPTS_S_MAX = 30 * 24 * 3600
+# A statement of a caller's: how large it may be, and how long it may take.
+STATEMENT_BYTES_MAX, STATEMENT_MS_MAX = 64 * KIB, 250
+# Rows that are held against a new schema at a time, and what a batch may do at once.
+ROWS_CHECKED_AT_ONCE, BATCH_OPS_MAX, BATCH_ROWS_MAX = 10_000, 1_000, 10_000
 
 # Tables: texts edited by line. Templates of filters: how large, how long one expression, how many steps, and how much
 # may go in and come out. History: entries kept as they are, entries a chunk, and how large a chunk may be unpacked: one
@@ -232,6 +239,8 @@ READERS = 2
 TABLE_FILES_OPEN_MAX = 32
 TABLE_WAIT_MS = 50
 TABLE_WAL_PAGES_MAX, TABLE_REST_MS = 1_000, 1_000
+# Copies of table files: pages a step, and how often a copy may have to begin anew before it is made in one step.
+COPY_PAGES_AT_ONCE, COPY_STARTS_MAX = 1_000, 3
 # How often a check begins again because another generation took over meanwhile.
 CHECK_ATTEMPTS_MAX = 5
 # How often a salvage copies an index that changes meanwhile, and how much of a kind its report lists.
@@ -244,7 +253,18 @@ FILTER_LEVELS_MAX, FILTER_NODES_MAX, FILTER_VALUES_MAX = 8, 128, 1_000
 LIKE_PATTERN_BYTES_MAX = 1 * KIB
 ORDER_FIELDS_MAX, ORDER_TEXT_BYTES = 8, 256
 ROWS_CURSOR_BYTES_MAX = 4 * KIB
-ROWS_LIMIT_DEFAULT, ROWS_LIMIT_MAX = 100, 1_000
+ROWS_LIMIT_DEFAULT, ROWS_LIMIT_MAX, ROWS_OFFSET_MAX = 100, 1_000, 1_000_000_000
+HISTORY_PAGE_DEFAULT = 50
+ALIAS_NAME_BYTES_MAX, ALIASES_SHOWN_MAX, TABLES_SHOWN_MAX = 128, 200, 100
+# What a person may set: copies kept of a table, versions of a row kept as they are or packed together.
+PURGE_ROWS_AT_ONCE = 200
+COPIES_KEPT_MAX, HISTORY_KEPT_MAX = 10_000, 100_000
+# One file to another host: how much one request holds there (S3: 5 GiB), how long it may take, how often it is tried.
+UPLOAD_BYTES_MAX, UPLOAD_S_MAX, UPLOAD_RETRIES_MAX = 5 * 1024 * MIB, 60, 2
+# Resources: how many a page of their list holds, and how long a URI may be.
+RESOURCES_A_PAGE, URI_CODE_POINTS_MAX = 200, 1_024
+# How long a question to tables may take, and how many are answered at once.
+QUERY_MS_MAX, TABLE_READERS = 5_000, 4
 AGGREGATE_SOURCES_MAX, TABLE_PATTERN_CODE_POINTS_MAX = 10, 128
 GROUPS_LIMIT_DEFAULT, GROUPS_LIMIT_MAX = 200, 1_000
 

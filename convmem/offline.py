@@ -8,7 +8,7 @@ from contextlib import aclosing, closing
 from pathlib import Path
 from typing import Any
 
-from convmem import exchange, files, stopping
+from convmem import exchange, files, stopping, table_operations
 from convmem.config import Settings
 from convmem.daemon import alone, operated
 from convmem.distilling import Distilling
@@ -45,6 +45,24 @@ def bring(settings: Settings, path: Path, policy: str, *, dry_run: bool, tell: T
                 return await exchange.bring(engine, file, known, dry_run=dry_run, progress=progress)
 
     return stopping.run(run())
+
+
+def tables(settings: Settings, tell: Tell) -> Mapping[str, Any]:
+    """List the tables of a store that nobody holds. Raises StoreLocked if somebody does."""
+
+    async def work(engine: Engine, progress: Progress) -> Mapping[str, Any]:
+        return await table_operations.listed(engine.access(Origin("local", "cli")))
+
+    return operated(settings, work, tell)
+
+
+def purge_history(settings: Settings, arguments: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
+    """Purge versions of rows of a store that nobody holds; likewise."""
+
+    async def work(engine: Engine, progress: Progress) -> Mapping[str, Any]:
+        return await table_operations.purged(engine.access(Origin("local", "cli")), arguments, progress)
+
+    return operated(settings, work, tell)
 
 
 def distill(settings: Settings, arguments: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:

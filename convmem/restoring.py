@@ -7,10 +7,11 @@ as it takes.
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from convmem import backups, holding, stopping
+from convmem import backups, holding, stopping, table_restore
 from convmem.clock import SystemClock
 from convmem.config import SETTINGS_FILE, Settings
 from convmem.daemon import alone, domains
@@ -68,11 +69,21 @@ def restore(settings: Settings, source: Path, tell: Tell) -> Mapping[str, Any]:
     restoring.read_manifest(files)
     with holding.held(settings) as (target, _), holding.usable(settings.data_dir):
         shelf = FileShelf(target)
-        beside = {holding.LOCK, SETTINGS_FILE, "lost+found"}
+        table_restore.refuse_others(settings.data_dir, restoring.read_manifest(files))
+        beside = {holding.LOCK, SETTINGS_FILE, "lost+found", table_restore.DIRECTORY}
         try:
             with closing(shelf.scratch()) as scratch, stopping.noticed() as is_stopped:
                 watch = Watch(tell, is_stopped)
-                proven = restoring.restore(files, target, scratch, domains(), clock, beside=beside, watch=watch)
+                proven = restoring.restore(
+                    files,
+                    target,
+                    scratch,
+                    domains(),
+                    clock,
+                    beside=beside,
+                    put_table=partial(table_restore.put, settings.data_dir),
+                    watch=watch,
+                )
         finally:
             shelf.drop_scratch()
     return {**_facts(source, proven, clock.monotonic_ms() - started_ms), "data_dir": str(settings.data_dir)}

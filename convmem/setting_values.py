@@ -26,6 +26,17 @@ class Found(NamedTuple):
     base: Path
 
 
+class Setting(NamedTuple):
+    """One setting. `read` turns the text into the value; the ValueError it may raise is completed with the place."""
+
+    name: str
+    flag: str | None
+    variable: str
+    default: str | None
+    meaning: str
+    read: Callable[[Found], Any]
+
+
 def path(found: Found) -> Path:
     """A path, relative to where it is written; ~ is the home directory."""
     if not found.text.strip():
@@ -76,6 +87,25 @@ def days(text: str) -> int:
     if not re.fullmatch("[1-9][0-9]{0,8}", text) or int(text) > RETENTION_DAYS_MAX:
         raise ValueError(f"{text!r} is no number of days from 1 to {RETENTION_DAYS_MAX}")
     return int(text)
+
+
+def whole(least: int, most: int) -> Callable[[Found], int]:
+    """A whole number within bounds."""
+
+    def read(found: Found) -> int:
+        if not re.fullmatch("[0-9]{1,9}", found.text) or not least <= int(found.text) <= most:
+            raise ValueError(f"{found.text!r} is no whole number from {least} to {most}")
+        return int(found.text)
+
+    return read
+
+
+def truth(text: str) -> bool:
+    """true or false, as people write them in such files."""
+    words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+    if text.lower() not in words:
+        raise ValueError(f"{text!r} is neither true nor false")
+    return words[text.lower()]
 
 
 def duration_text(length_ms: int) -> str:

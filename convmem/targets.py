@@ -34,12 +34,13 @@ class TableFile:
 
 class TableStamp(NamedTuple):
     """What the writer gives a command of a table, so that deciding needs no clock and no dice. `new_id` makes ids of
-    rows (UUID v4), each time another.
+    rows (UUID v4), each time another; `monotonic_ms` bounds what may take so long and no longer.
     """
 
     at_ms: int
     origin: "Origin"
     new_id: Callable[[], str]
+    monotonic_ms: Callable[[], float] = lambda: 0.0
 
 
 class TableCommand(Protocol):
@@ -52,6 +53,27 @@ class TableCommand(Protocol):
     @property
     def target(self) -> TableFile:
         """Its store."""
+
+
+class Mounting(Protocol):
+    """The tables that are mounted, for as long as the store is in use."""
+
+    async def open(self, access: Any) -> None:
+        """Mount what is there, once; the store takes commands. `access` is a domain.Access of the daemon itself."""
+
+    def facts(self) -> dict[str, Any]:
+        """What health says of them."""
+
+    def kept_files(self) -> list[tuple[str, Path]] | None:
+        """The files of the user's tables that a backup takes along: each by its path below the root, and where it is;
+        None while nobody can know. Waits for the disk; may be called on any thread.
+        """
+
+    def reasons(self) -> list[str]:
+        """Why they are not simply well, in sentences."""
+
+    def close(self) -> None:
+        """Let go of what is held."""
 
 
 TableDecider = Callable[[apsw.Connection, Any, TableStamp], Any]

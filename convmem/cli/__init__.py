@@ -30,6 +30,7 @@ from convmem.cli import (
     sessions,
     show,
     stdio,
+    tables,
 )
 from convmem.cli.asking import CallFailed
 from convmem.cli.printing import print_text
@@ -62,6 +63,7 @@ app.command("check")(check.check)
 app.command("salvage")(salvage.salvage)
 app.command("config")(config.config)
 app.command("distill")(distill.distill)
+app.add_typer(tables.app, name="tables")
 
 
 def _print_version(wanted: bool) -> None:

@@ -19,6 +19,8 @@ from convmem.errors import ConvmemError, RetryError
 CONNECT_WAIT_S, ANSWER_WAIT_S = 5, 60
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 PATH = "/mcp/messages"
+# Where a tool is that the profile of messages does not show.
+PATHS = dict.fromkeys(("info", "list"), "/mcp/tables")
 RETRY_MS = 1_000
 EXPLAIN_KEY, STAGES_KEY = "convmem/explain", "convmem/stages"
 # What a socket says where no daemon of ours listens: none was started, one was killed, or it is not for us.
@@ -91,7 +93,7 @@ def _result(place: Place, params: Mapping[str, Any]) -> dict[str, Any]:
         "Accept": "application/json, text/event-stream",
     }
     try:
-        connection.request("POST", path or PATH, json.dumps(request).encode(), headers)
+        connection.request("POST", path or PATHS.get(params["name"], PATH), json.dumps(request).encode(), headers)
         response = connection.getresponse()
         return _answered(place, response, response.read(ANSWER_BYTES_MAX))
     except (OSError, HTTPException) as error:

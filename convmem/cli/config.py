@@ -5,6 +5,7 @@ from typing import Any
 
 import typer
 
+from convmem import table_settings
 from convmem.cli.printing import print_json, print_table
 from convmem.cli.start import (
     AllowedHosts,
@@ -77,4 +78,6 @@ def config(
 def _shown(settings: Settings, name: str) -> str:
     if name in SECRETS:
         return "set, not shown" if settings.sources[name] != "default" else "not set"
+    if name in table_settings.NAMES:
+        return settings.tables.shown(name)
     return SHOWN.get(name, str)(getattr(settings, name))

@@ -1,17 +1,8 @@
-"""Fingerprints: what is left of a key, of arguments or of a hook's event, to know them again by.
+"""Fingerprints of what hooks capture, to know an event again by."""
 
-Sixteen bytes of SHA-256: two that are equal by chance are not to be expected, and nobody reads a text out of them.
-"""
-
-import hashlib
 from typing import NamedTuple
 
-FINGERPRINT_BYTES = 16
-
-
-def fingerprint(data: bytes) -> bytes:
-    """The first 16 bytes of SHA-256."""
-    return hashlib.sha256(data).digest()[:FINGERPRINT_BYTES]
+from convmem.fingerprints import fingerprint
 
 
 class Mark(NamedTuple):

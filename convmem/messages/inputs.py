@@ -12,6 +12,7 @@ import msgspec
 from pydantic import Field, WithJsonSchema, model_validator
 
 from convmem.errors import Invalid
+from convmem.fingerprints import fingerprint
 from convmem.inputs import FromJSON, Input, Whole
 from convmem.limits import (
     CAPTURE_FACTS_BYTES_MAX,
@@ -36,7 +37,6 @@ from convmem.limits import (
     SOURCES_MAX,
 )
 from convmem.messages import fields
-from convmem.messages.fingerprints import fingerprint
 from convmem.messages.model import METADATA_DEFAULTS, METADATA_FIELDS, CaptureKind, Kind, Metadata, Relation, Role, Tier
 
 

@@ -34,6 +34,7 @@ from convmem.messages.scan import Seen, Wanted
 from convmem.messages.scoring import Said, Scoring, idf
 from convmem.messages.stems import root
 from convmem.messages.terms import Asked, Found, asked, found
+from convmem.reply_bytes import reply_bytes
 
 # The last ones for the domain of memory, which looks for its own records in the same way.
 __all__ = ("Asked", "Found", "Said", "Scoring", "SearchCaptured", "asked", "found", "idf", "root", "search")
@@ -195,7 +196,7 @@ def _fit(budget: replies.Budget, facts: dict[str, Any], still_to_come: int) -> d
     """The result; with less metadata if it would take more than its share from those behind it."""
     share = budget.left // still_to_come
     for form in (facts, *replies.without_metadata(facts)):
-        if replies.reply_bytes(form) <= share and budget.take(form):
+        if reply_bytes(form) <= share and budget.take(form):
             return form
     return form if budget.take(form) else None
 

@@ -17,10 +17,8 @@ be the beginning of the log, byte for byte; sequences and generations do not go 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import PurePath
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import apsw
 import msgspec
@@ -28,21 +26,19 @@ import msgspec
 from convmem import __version__
 from convmem.clock import Clock
 from convmem.domain import Domain
-from convmem.errors import BackupRefused, Busy, ConvmemError, DiskFault, LogCorrupt, Stopping
-from convmem.files import File, Files
-from convmem.limits import BUSY_RETRY_MS, MIB
+from convmem.errors import BackupRefused, Busy, ConvmemError, DiskFault, LogCorrupt
+from convmem.files import Files
+from convmem.limits import BUSY_RETRY_MS
 from convmem.store import check, log
 from convmem.store.codec import Codec
 from convmem.store.compaction import Tell, live
+from convmem.store.copying import Copy, Source, TablePart, refuse_if_stopped
 from convmem.store.frame import HEADER_SIZE, Fault, decode_header
-from convmem.store.generation import STAGING
-from convmem.store.log import Position
 from convmem.store.manifest import MANIFEST, PROVEN, Manifest, Part, iso, put, read, sealed
 from convmem.store.sqlite import read_state, shape
 
 TOKENS = "tokens.json"
 LOCK = "backup.lock"
-BLOCK_BYTES = 1 * MIB
 # A compaction may swap generations between the look at the log and that at its index; it does not do so often.
 LOOKS_MAX = 10
 RECORDS_BETWEEN_LOOKS = 1_000
@@ -51,27 +47,13 @@ OURS = re.compile(r"log-[1-9][0-9]{0,18}|[a-z]+-[0-9a-f]{16}\.[a-z]+|staging-.*|
 NEUTRAL = {LOCK, PROVEN, "lost+found"}
 
 
-class Digest(Protocol):
-    """A hash in the making."""
-
-    def update(self, data: bytes, /) -> None: ...
-    def hexdigest(self) -> str: ...
-
-
-class Source(NamedTuple):
-    """A store to copy: its directory, its log, how far that is copied, and an index that shows just that much."""
-
-    files: Files
-    log: File
-    generation: int
-    end: Position
-    store_id: str
-    connection: apsw.Connection
-    domains: Sequence[Domain]
-
-
 @contextmanager
-def looked_at(files: Files, connect: Callable[[int], apsw.Connection], domains: Sequence[Domain]) -> Iterator[Source]:
+def looked_at(
+    files: Files,
+    connect: Callable[[int], apsw.Connection],
+    domains: Sequence[Domain],
+    tables: Sequence[TablePart] | None = (),
+) -> Iterator[Source]:
     """A store as it is at one moment, also while it is written to. Busy if it never stands still for a look.
 
     The index follows the log: what it shows was synced there, and stays. `connect` opens that of a generation to read
@@ -93,7 +75,7 @@ def looked_at(files: Files, connect: Callable[[int], apsw.Connection], domains: 
                 index.execute("BEGIN")
                 state = read_state(index, shape(domains))
                 if state is not None and state.generation == generation:
-                    yield Source(files, file, generation, state.end, state.store_id, index, domains)
+                    yield Source(files, file, generation, state.end, state.store_id, index, domains, tables)
                     return
     raise Busy("the store is going over to another generation", retry_after_ms=BUSY_RETRY_MS)
 
@@ -109,45 +91,6 @@ def state_hash(
         if count % RECORDS_BETWEEN_LOOKS == 0:
             refuse_if_stopped(is_stopped)
     return digest.hexdigest(), count
-
-
-@dataclass
-class Copy:
-    """One backup in the making: what it is copied from and to, and the manifest that is there already."""
-
-    source: Source
-    target: Files
-    known: Manifest | None
-    tell: Tell
-    is_stopped: Callable[[], bool]
-    copied_bytes: int = 0
-
-    def hashed(self, file: File, size: int) -> Digest:
-        """The hash of the first `size` bytes, which may be fewer."""
-        digest = sha256()
-        for offset in range(0, size, BLOCK_BYTES):
-            refuse_if_stopped(self.is_stopped)
-            digest.update(file.read(offset, min(BLOCK_BYTES, size - offset)))
-        return digest
-
-    def add(self, source: File, target: File, start: int, size: int, digest: Digest) -> None:
-        """Copy the bytes from `start` to `size`, and sync."""
-        for offset in range(start, size, BLOCK_BYTES):
-            refuse_if_stopped(self.is_stopped)
-            block = source.read(offset, min(BLOCK_BYTES, size - offset))
-            digest.update(block)
-            target.write(offset, block)
-            self.copied_bytes += len(block)
-            self.tell(offset + len(block), size, "copying")
-        target.sync()
-
-    def replace(self, source: File, name: str, size: int) -> str:
-        """Copy a whole file and give it its name; return the hash."""
-        digest = sha256()
-        with closing(self.target.stage(STAGING + name)) as file:
-            self.add(source, file, 0, size, digest)
-        self.target.rename(STAGING + name, name)
-        return digest.hexdigest()
 
 
 def _log(copy: Copy) -> Part:
@@ -177,11 +120,7 @@ def _small(name: str) -> Callable[[Copy], Part | None]:
         if not copy.source.files.exists(name):
             return None
         with closing(copy.source.files.open_to_read(name)) as file:
-            size = file.size()
-            content = copy.hashed(file, size).hexdigest()
-            path = PurePath(name)
-            copied = f"{path.stem}-{content[:16]}{path.suffix}"
-            return Part(name=name, file=copied, bytes=size, sha256=copy.replace(file, copied, size))
+            return copy.small(name, file)
 
     return run
 
@@ -216,8 +155,11 @@ def back_up(
     with_tokens: bool = False,
     tell: Tell = lambda done, total, sentence: None,
     is_stopped: Callable[[], bool] = lambda: False,
+    kept_back: Callable[[str], None] = lambda sentence: None,
 ) -> tuple[Manifest, int]:
     """Bring the backup in `target` to what `source` is; the manifest, and how many bytes were copied.
+
+    A table's file that cannot be read stays as the backup has it; `kept_back` is told which and why.
 
     BackupRefused, LogCorrupt, DiskFault, Stopping: the backup is as it was.
     """
@@ -225,7 +167,7 @@ def back_up(
         known = refuse_foreign(target)
         copy = Copy(source, target, known, tell, is_stopped)
         try:
-            manifest, data = sealed(_copy(copy, clock, with_tokens=with_tokens))
+            manifest, data = sealed(_copy(copy, clock, kept_back, with_tokens=with_tokens))
             put(target, MANIFEST, data)
         except (OSError, ConvmemError):
             _give_up(copy)
@@ -238,7 +180,7 @@ def back_up(
     return manifest, copy.copied_bytes
 
 
-def _copy(copy: Copy, clock: Clock, *, with_tokens: bool) -> Manifest:
+def _copy(copy: Copy, clock: Clock, kept_back: Callable[[str], None], *, with_tokens: bool) -> Manifest:
     source, known, sequence = copy.source, copy.known, copy.source.end.next_sequence - 1
     if known is not None and known.sequence and known.store_id != source.store_id:
         raise BackupRefused("the backup there is of another store: choose another directory", part=MANIFEST)
@@ -252,6 +194,7 @@ def _copy(copy: Copy, clock: Clock, *, with_tokens: bool) -> Manifest:
     copy.tell(0, source.end.offset, "hashing what is live")
     state, _ = state_hash(source.connection, source.domains, copy.is_stopped)
     found = [kind.copy(copy) for kind in KINDS if with_tokens or not kind.is_secret]
+    found += copy.tables(kept_back)
     copy.target.sync_directory()
     return Manifest(
         created_at=iso(clock.now_ms()),
@@ -292,9 +235,3 @@ def refused_by_disk(state: str) -> Iterator[None]:
         reason = getattr(error, "strerror", None) or error
         path = getattr(error, "filename", None) or ""
         raise DiskFault(f"the disk refused it ({reason}); {state}", path=str(path)) from error
-
-
-def refuse_if_stopped(is_stopped: Callable[[], bool]) -> None:
-    """Stopping once whoever runs this is going down."""
-    if is_stopped():
-        raise Stopping("the daemon is stopping; what was there is as it was", retry_after_ms=BUSY_RETRY_MS)

@@ -8,7 +8,8 @@ Rejected: trusting the hashes of the files alone. They say that the copy is what
 of it.
 """
 
-from collections.abc import Callable, Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from hashlib import sha256
 from typing import NamedTuple
@@ -21,8 +22,9 @@ from convmem.domain import Domain
 from convmem.errors import BackupRefused, ConvmemError
 from convmem.files import File, Files
 from convmem.store import check, log
-from convmem.store.backup import BLOCK_BYTES, KINDS, refuse_if_stopped, refused_by_disk, state_hash
+from convmem.store.backup import KINDS, refused_by_disk, state_hash
 from convmem.store.compaction import Tell
+from convmem.store.copying import BLOCK_BYTES, refuse_if_stopped
 from convmem.store.generation import STAGING, sweep
 from convmem.store.log import Log, Position
 from convmem.store.manifest import MANIFEST, Manifest, Part, read
@@ -30,6 +32,9 @@ from convmem.store.sqlite import Index
 from convmem.store.store import Store
 
 NAMES = {kind.name for kind in KINDS}
+# Files of the user's tables: a schema, rows, and what a scope has in common.
+TABLE_PART = re.compile(r"tables/(?:_global\.db|([A-Za-z0-9][A-Za-z0-9_-]{0,63})/(?:schema\.yaml|\1\.db))")
+PutTable = Callable[[str, Iterator[bytes]], None]
 
 
 class Watch(NamedTuple):
@@ -74,9 +79,12 @@ def restore(
     clock: Clock,
     *,
     beside: Collection[str],
+    put_table: PutTable | None = None,
     watch: Watch = NOBODY,
 ) -> Proven:
     """Make a store of this backup in a data directory that holds nothing but `beside`; proven before it has its name.
+
+    `put_table(name, pieces)` puts a file of the user's tables in its place, whole and on the disk.
 
     BackupRefused, DiskFault, Stopping: there is no store, and the same call may be made again.
     """
@@ -85,20 +93,40 @@ def restore(
         _refuse_used(target, manifest, beside)
         sweep(target)
         try:
-            for part in manifest.parts:
+            for part in _of_store(manifest):
                 with closing(_open(source, part)) as file, closing(target.stage(STAGING + part.name)) as copy:
                     _read(part, file, copy, watch)
+            for part in _of_tables(manifest):
+                with closing(_open(source, part)) as file:
+                    _read(part, file, None, watch)
             with closing(target.open_to_read(STAGING + log.NAME)) as file:
                 proven = Proven(manifest, _replay(manifest, file, scratch, domains, clock, watch))
         except (OSError, apsw.Error, ConvmemError):
             with suppress(OSError):
                 sweep(target)
             raise
+        for part in _of_tables(manifest):
+            assert put_table is not None, "a backup with tables, and nowhere to put them"
+            with closing(_open(source, part)) as file:
+                put_table(part.name, _pieces(part, file))
         # With its log a store is there: all else comes first.
-        for part in reversed(manifest.parts):
+        for part in reversed(_of_store(manifest)):
             target.rename(STAGING + part.name, part.name)
             target.sync_directory()
     return proven
+
+
+def _of_store(manifest: Manifest) -> list[Part]:
+    return [part for part in manifest.parts if part.name in NAMES]
+
+
+def _of_tables(manifest: Manifest) -> list[Part]:
+    return [part for part in manifest.parts if part.name not in NAMES]
+
+
+def _pieces(part: Part, file: File) -> Iterator[bytes]:
+    for offset in range(0, part.bytes, BLOCK_BYTES):
+        yield file.read(offset, min(BLOCK_BYTES, part.bytes - offset))
 
 
 def read_manifest(source: Files) -> Manifest:
@@ -108,7 +136,8 @@ def read_manifest(source: Files) -> Manifest:
         raise BackupRefused("there is no backup in this directory", part=MANIFEST)
     names = [part.name for part in manifest.parts]
     is_plain = all("/" not in part.file and part.bytes >= 0 for part in manifest.parts)
-    if names[:1] != [log.NAME] or len(set(names)) < len(names) or not NAMES.issuperset(names) or not is_plain:
+    is_known = all(name in NAMES or TABLE_PART.fullmatch(name) for name in names)
+    if names[:1] != [log.NAME] or len(set(map(str.lower, names))) < len(names) or not is_known or not is_plain:
         raise BackupRefused("the manifest names parts that no backup of this convmem has", part=MANIFEST)
     return manifest
 

@@ -144,7 +144,7 @@ class TableStore:
         """Decide one command inside a savepoint: a refusal undoes itself and nothing else."""
         connection = self._connection
         connection.execute("SAVEPOINT command")
-        stamp = TableStamp(self._clock.now_ms(), origin, self._new_id)
+        stamp = TableStamp(self._clock.now_ms(), origin, self._new_id, self._clock.monotonic_ms)
         outcome: Any
         try:
             outcome = self._deciders[type(command)](connection, command, stamp)

@@ -5,8 +5,6 @@ says how far: the directory must lie, with every symbolic link followed, inside 
 working directory. The name of the file is the row's id and nothing else. What cannot be written is a warning: the row
 is safe by then.
 
-The text is the title as a heading, an empty line, and the body, ended by one line break.
-
 Rejected: making a safe path of an unsafe one (the file would be where nobody looks for it), and comparing paths as text
 (a link inside leads outside).
 """
@@ -17,16 +15,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from convmem.row_text import markdown
 from convmem.tables.model import Dump
 
-TITLE_FIELD, BODY_FIELD = "title", "body"
 # The directory that mini-app-mcp uses below its working directory; used if it is there.
 THEIRS = ".mini-app"
 _ID = re.compile("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-# Line breaks of Markdown and of other readers: a title is one line.
-_BREAKS = re.compile("[\0\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 
 
 class DumpRefused(ValueError):
@@ -42,9 +36,7 @@ def warnings(dump: Dump) -> list[str]:
 
 def text(dump: Dump, data: Mapping[str, Any]) -> str:
     """The file of a row. A field that holds no text stands as its JSON, an absent one is empty."""
-    title = _BREAKS.sub(" ", _shown(data.get(dump.title_field or TITLE_FIELD))).strip()
-    body = _shown(data.get(dump.body_field or BODY_FIELD)).rstrip("\n")
-    return f"# {title}\n\n{body}\n"
+    return markdown(data, title_field=dump.title_field, body_field=dump.body_field)
 
 
 def directory(dump: Dump, *, table: str, scope_root: Path, working_directory: Path) -> Path:
@@ -77,12 +69,6 @@ def target(dump: Dump, row_id: str, *, table: str, scope_root: Path, working_dir
     if file.is_symlink():
         raise DumpRefused("there is a link where the file of this row would stand")
     return file
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _followed(path: Path) -> Path:

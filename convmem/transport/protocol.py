@@ -14,8 +14,8 @@ the store took. No tool has an argument for it: it is for people who measure, an
 """
 
 import logging
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import anyio
 import mcp_types as types
@@ -31,11 +31,13 @@ from mcp_types import methods
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from convmem import __version__
+from convmem import __version__, cursors, resources
 from convmem.catalog import Catalog
-from convmem.domain import Origin, Tool
+from convmem.domain import Access, Origin, Tool
+from convmem.errors import ConvmemError
+from convmem.limits import URI_CODE_POINTS_MAX
 from convmem.transport.gate import Gate, Progress
-from convmem.transport.jsonrpc import INVALID_PARAMS, Id, Refused, Request
+from convmem.transport.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Id, Refused, Request
 from convmem.transport.origins import client_of
 
 logger = logging.getLogger("convmem")
@@ -52,7 +54,17 @@ SERVER_KEY = types.SERVER_INFO_META_KEY
 EXPLAIN_KEY, STAGES_KEY = "convmem/explain", "convmem/stages"
 # The list changes only with an upgrade, so a client may keep it for an hour; another token may see another profile.
 LIST_HINT = CacheHint(ttl_ms=3_600_000, scope="private")
+# Tables come and go, and their schemas change.
+TABLES_HINT = CacheHint(ttl_ms=5_000, scope="private")
+CACHE_HINTS: Mapping[Any, CacheHint] = {
+    **dict.fromkeys(("tools/list", "server/discover", "resources/templates/list"), LIST_HINT),
+    **dict.fromkeys(("resources/list", "resources/read"), TABLES_HINT),
+}
+ACCESS = "access"
 NAME_CODE_POINTS_SHOWN = 64
+RESOURCES_LIST = ("resources/list",)
+
+Result = TypeVar("Result")
 
 
 class Era(NamedTuple):
@@ -91,7 +103,7 @@ class Kernel:
         self._catalog = catalog
         self.profiles = catalog.profiles
         self._gate = gate
-        self._servers = {profile: self._server(tools) for profile, tools in catalog.profiles.items()}
+        self._servers = {profile: self._server(profile, tools) for profile, tools in catalog.profiles.items()}
         self._lists: dict[tuple[str, str], msgspec.Raw] = {}
 
     def era(self, request: Request, headers: Mapping[str, str] | None, agreed: str | None = None) -> Era:
@@ -123,7 +135,10 @@ class Kernel:
                 return await self._call(request, era, profile, origin, progress)
             if request.method == "tools/list":
                 return await self._list(request, era, profile)
-            return await self._serve(request, era, profile)
+            is_of_store = request.method.startswith("resources/")
+            return await self._serve(
+                request, era, profile, self._gate.access(origin, progress) if is_of_store else None
+            )
         except MCPError as error:
             raise _refused(request, era.modern, error.error.code, error.error.message, error.error.data) from None
         except ValidationError:
@@ -171,7 +186,7 @@ class Kernel:
             self._lists[profile, era.version] = known
         return known
 
-    async def _serve(self, request: Request, era: Era, profile: str) -> dict[str, Any]:
+    async def _serve(self, request: Request, era: Era, profile: str, access: Access | None = None) -> dict[str, Any]:
         connection = Connection.from_envelope(era.version, None, None)
         return await serve_one(
             self._servers[profile],
@@ -179,13 +194,13 @@ class Kernel:
             request.method,
             request.params,
             connection=connection,
-            lifespan_state={},
+            lifespan_state={ACCESS: access},
         )
 
     def _tool(self, name: Any, profile: str) -> Tool | None:
         return self._catalog.profiles[profile].get(name) if isinstance(name, str) else None
 
-    def _server(self, tools: Mapping[str, Tool]) -> Server[dict[str, Any]]:
+    def _server(self, profile: str, tools: Mapping[str, Tool]) -> Server[dict[str, Any]]:
         shown = [describe(tool, self._catalog.schemas[name]) for name, tool in tools.items()]
         listed = types.ListToolsResult.model_validate({"tools": shown})
 
@@ -197,10 +212,61 @@ class Kernel:
             version=__version__,
             instructions=INSTRUCTIONS,
             on_list_tools=on_list_tools,
-            cache_hints={"tools/list": LIST_HINT, "server/discover": LIST_HINT},
+            cache_hints=CACHE_HINTS,
+            **resource_handlers(self._catalog, profile),
         )
         server.middleware.clear()  # telemetry that nobody reads
         return server
+
+
+def resource_handlers(catalog: Catalog, profile: str) -> dict[str, Any]:
+    """What answers requests for resources; nothing for a profile that shows none."""
+    shown = catalog.resources(profile)
+    if not shown:
+        return {}
+
+    async def on_list(context: Any, params: Any) -> types.ListResourcesResult:
+        cursor = None if params is None else params.cursor
+        start = 0 if cursor is None else _start(cursor)
+        tables = await _asked(catalog.resource_tables(context.lifespan_context[ACCESS]))
+        page, following = resources.page(list(resources.entries(shown, tables)), start)
+        following_cursor = None if following is None else cursors.cursor(RESOURCES_LIST, following)
+        listed = {"resources": [entry.facts() for entry in page], "nextCursor": following_cursor}
+        return types.ListResourcesResult.model_validate(listed)
+
+    async def on_list_templates(*_: Any) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult.model_validate({"resourceTemplates": resources.templates(shown)})
+
+    async def on_read(context: Any, params: Any) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        try:
+            resource, table = resources.found(shown, uri)
+            text = await _asked(resource.read(context.lifespan_context[ACCESS], table))
+        except resources.UnknownResource:
+            raise MCPError(INVALID_PARAMS, "Unknown resource", {"uri": uri[:URI_CODE_POINTS_MAX]}) from None
+        contents = [{"uri": uri, "mimeType": resource.mime_type, "text": text}]
+        return types.ReadResourceResult.model_validate({"contents": contents})
+
+    return {
+        "on_list_resources": on_list,
+        "on_list_resource_templates": on_list_templates,
+        "on_read_resource": on_read,
+    }
+
+
+def _start(cursor: str) -> int:
+    try:
+        return cursors.position(cursor, RESOURCES_LIST, int)
+    except ConvmemError:
+        raise MCPError(INVALID_PARAMS, "Invalid cursor") from None
+
+
+async def _asked(answer: Awaitable[Result]) -> Result:
+    """What the daemon answers; what it refuses as an error of the protocol, with its facts beside."""
+    try:
+        return await answer
+    except ConvmemError as error:
+        raise MCPError(INTERNAL_ERROR, f"{error.code}: {error.message}", error.facts()) from None
 
 
 def describe(tool: Tool, schema: Mapping[str, Any]) -> dict[str, Any]:

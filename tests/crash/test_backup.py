@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from convmem.errors import BackupRefused, DiskFault
-from convmem.store import backup
+from convmem.store import copying
 from convmem.store.backup import TOKENS
 from convmem.store.log import NAME
 from convmem.store.manifest import MANIFEST
@@ -28,7 +28,7 @@ WAYS = [(tear, names) for tear in Tear for names in Names]
 @pytest.fixture(autouse=True)
 def blocks_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small enough that a copy takes several steps."""
-    monkeypatch.setattr(backup, "BLOCK_BYTES", BLOCK_BYTES)
+    monkeypatch.setattr(copying, "BLOCK_BYTES", BLOCK_BYTES)
 
 
 def filled() -> Opened:
@@ -119,7 +119,7 @@ def steps(name: str) -> int:
 
 def cases() -> Iterator[tuple[str, int]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(backup, "BLOCK_BYTES", BLOCK_BYTES)
+        patch.setattr(copying, "BLOCK_BYTES", BLOCK_BYTES)
         for name in SCENES:
             yield from ((name, step) for step in range(1, steps(name) + 1))
 

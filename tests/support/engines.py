@@ -31,7 +31,13 @@ async def running(
 ) -> AsyncIterator[Engine]:
     """An engine from its start to its stop."""
     files = directory if isinstance(directory, RealFiles) else RealFiles(directory)
-    engine = Engine(files, load_domains, clock or SystemClock())
+    async with started(Engine(files, load_domains, clock or SystemClock())) as engine:
+        yield engine
+
+
+@asynccontextmanager
+async def started(engine: Engine) -> AsyncIterator[Engine]:
+    """This engine from its start to its stop."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(engine.run())
         yield engine

@@ -27,7 +27,10 @@ DOORS_BY_CALL = {
     "cli/call.py": {"json.loads", "json.load"},
 }
 # A second door to the same: for a process that has no time for the first, and for files that are opened otherwise.
-SIDE_DOORS = {"file_descriptors.py": "files.py", "store/table_sqlite.py": "store/sqlite.py"}
+SIDE_DOORS = {
+    **dict.fromkeys(("file_descriptors.py", "folders.py"), "files.py"),
+    "store/table_sqlite.py": "store/sqlite.py",
+}
 # Calls that are not what the door is for, and why.
 NOT_THE_DISK = {
     ("transport/stdio.py", "os.write"): "stdout is the client, not the disk",

@@ -26,7 +26,8 @@ def distribution(requirement: str) -> str:
 
 
 def test_every_import_is_declared_and_every_declared_library_is_imported():
-    declared = {MODULE_OF.get(name, name) for name in map(distribution, project()["dependencies"])}
+    needed = [*project()["dependencies"], *project()["optional-dependencies"]["s3"]]
+    declared = {MODULE_OF.get(name, name) for name in map(distribution, needed)}
     used = {name.split(".")[0] for path in modules() for name in imports(path)}
     foreign = used - set(sys.stdlib_module_names) - {"convmem"}
     assert {COMES_WITH.get(name, name) for name in foreign} | FOUND_BY_UVICORN == declared
@@ -36,7 +37,7 @@ def test_every_dependency_has_a_lower_bound_and_a_reason():
     everything = [*project()["dependencies"], *project()["optional-dependencies"]["test"]]
     assert all(">=" in requirement for requirement in everything)
     text = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
-    for requirement in project()["dependencies"]:
+    for requirement in [*project()["dependencies"], *project()["optional-dependencies"]["s3"]]:
         line = next(line for line in text.splitlines() if f'"{requirement}"' in line)
         assert "#" in line, f"{requirement} does not say why it is here"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from convmem import config
+from convmem import config, table_settings
 from convmem.addresses import Address
 from convmem.config import SETTINGS, Settings
 from convmem.errors import DataDirectoryUnusable, SettingInvalid, UnsafeBind
@@ -66,10 +66,10 @@ def test_a_list_of_a_nearer_place_replaces_the_whole_list(here: Path):
     assert loaded(here, CONVMEM_ALLOWED_HOSTS="").allowed_hosts == ()
 
 
-def test_every_setting_has_a_variable_of_its_own_and_only_the_token_has_no_flag():
+def test_every_setting_has_a_variable_of_its_own_and_all_but_the_token_and_those_of_tables_have_a_flag():
     assert len({setting.variable for setting in SETTINGS}) == len(SETTINGS)
     assert all(setting.variable.startswith("CONVMEM_") for setting in SETTINGS)
-    assert [setting.name for setting in SETTINGS if setting.flag is None] == ["http_token"]
+    assert [setting.name for setting in SETTINGS if setting.flag is None] == ["http_token", *table_settings.NAMES]
 
 
 def test_the_working_directory_may_be_the_data_directory(here: Path):

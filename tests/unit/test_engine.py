@@ -11,9 +11,10 @@ import pytest
 from convmem import engine as engine_module
 from convmem.clock import SystemClock
 from convmem.domain import Origin
-from convmem.engine import Engine, Phase
+from convmem.engine import Engine
 from convmem.errors import Busy, LogCorrupt, Stopping, StoreFailed
 from convmem.files import RealFiles
+from convmem.phases import Phase
 from convmem.store.log import Position
 from convmem.store.store import Store
 from tests.support import engines

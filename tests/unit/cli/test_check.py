@@ -22,7 +22,9 @@ def test_a_sound_store_is_ok_beside_its_daemon(written: Written, capsys: pytest.
 
 def test_damage_is_named_and_the_check_fails(written: Written, tmp_path: Path):
     data_dir = damaged_copy(written.data_dir, tmp_path / "data")
-    before = {path.name: path.read_bytes() for path in data_dir.iterdir() if path.suffix != ".db-shm"}
+    before = {
+        path.name: path.read_bytes() for path in data_dir.iterdir() if path.is_file() and path.suffix != ".db-shm"
+    }
     done = ran("check", "--data-dir", str(data_dir))
     assert done.returncode == 1
     assert "damaged at byte" in done.stdout

@@ -1,6 +1,7 @@
 """What is left of keys and events to know them again by."""
 
-from convmem.messages.fingerprints import FINGERPRINT_BYTES, fingerprint, mark
+from convmem.fingerprints import FINGERPRINT_BYTES, fingerprint
+from convmem.messages.fingerprints import mark
 
 
 def test_a_fingerprint_is_short_and_tells_texts_apart():

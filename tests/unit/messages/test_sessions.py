@@ -7,7 +7,7 @@ import pytest
 from convmem.errors import InvalidCursor
 from convmem.limits import REPLY_BYTES_DEFAULT
 from convmem.messages import sessions
-from convmem.messages.replies import reply_bytes
+from convmem.reply_bytes import reply_bytes
 from tests.support.folded import Folded
 from tests.support.manual_clock import START_MS
 

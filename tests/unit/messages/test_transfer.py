@@ -8,7 +8,7 @@ import pytest
 from convmem import cursors
 from convmem.errors import InvalidCursor
 from convmem.limits import REPLY_BYTES_DEFAULT, REPLY_BYTES_MAX
-from convmem.messages.replies import reply_bytes
+from convmem.reply_bytes import reply_bytes
 from tests.support.folded import Folded
 from tests.support.manual_clock import START_MS
 

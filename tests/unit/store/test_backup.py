@@ -4,7 +4,7 @@ import apsw
 import pytest
 
 from convmem.errors import BackupRefused, Busy, LogCorrupt, Stopping
-from convmem.store import backup
+from convmem.store import backup, copying
 from convmem.store.backup import KINDS, TOKENS
 from convmem.store.log import NAME
 from convmem.store.manifest import MANIFEST
@@ -15,10 +15,10 @@ from tests.support.notebook import NOTEBOOK, Add, Strike
 from tests.support.stores import Opened, open_store
 
 
-@pytest.fixture(params=[100, 301, backup.BLOCK_BYTES], autouse=True)
+@pytest.fixture(params=[100, 301, copying.BLOCK_BYTES], autouse=True)
 def block_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Copying goes block by block: whatever their size, the copy is the same."""
-    monkeypatch.setattr(backup, "BLOCK_BYTES", request.param)
+    monkeypatch.setattr(copying, "BLOCK_BYTES", request.param)
 
 
 def filled(*notes: str) -> Opened:

@@ -1,0 +1,93 @@
+"""What an operator does to tables: lists them, and purges the past of their rows."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from convmem import folders
+from convmem.access import StoreAccess
+from convmem.errors import Busy, ConvmemError, Invalid
+from convmem.maintenance import Progress
+from convmem.setting_values import duration_ms
+from convmem.tables import queries
+from convmem.tables.mounts import Mounts, mounts_of
+from convmem.tables.purging import Purged, PurgeHistory
+from convmem.tables.scanning import Mount
+
+FOR_EVER_S = 2**62
+KEEP_MAX = 1_000_000
+
+
+async def listed(access: StoreAccess) -> Mapping[str, Any]:
+    """{tables: [{table, scope, title, rows, history, bytes}], broken}: rows are null where a file cannot be read."""
+    mounts = await mounts_of(access)
+    tables = [await _facts(access, mount) for mount in mounts.mounts()]
+    return {"tables": tables, "broken": mounts.facts()["broken"]}
+
+
+async def _facts(access: StoreAccess, mount: Mount) -> dict[str, Any]:
+    rows: int | None = None
+    # One that cannot be read is listed all the same.
+    with suppress(ConvmemError):
+        rows = await access.read_files([mount.file.path], queries.count_rows)
+    return {
+        "table": mount.table,
+        "scope": mount.scope,
+        "title": mount.schema.title or "",
+        "rows": rows,
+        "history": mount.schema.history,
+        "bytes": folders.size(mount.file.path),
+    }
+
+
+async def purged(access: StoreAccess, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
+    """{tables: [{table, entries, damaged, bytes_before, bytes_after}], dry_run?}. Arguments: `table` (none: all),
+    `older_than` (30d), `keep`, at least one of both, `dry_run`. Invalid, TableNotFound, Busy.
+    """
+    asked = dict(arguments)
+    table, older_than, keep = asked.pop("table", None), asked.pop("older_than", None), asked.pop("keep", None)
+    is_dry = asked.pop("dry_run", False)
+    for name in asked:
+        raise Invalid(f"{name[:64]} is not an argument here", field=name[:64])
+    if older_than is None and keep is None:
+        raise Invalid("say which versions: older_than, keep or both", field="older_than")
+    if not isinstance(keep, int | None) or isinstance(keep, bool) or (keep is not None and not 0 <= keep <= KEEP_MAX):
+        raise Invalid(f"keep must be a whole number from 0 to {KEEP_MAX}", field="keep")
+    before_s = _before_s(access, older_than)
+    mounts = await mounts_of(access)
+    done = []
+    wanted = _wanted(mounts, table)
+    for number, mount in enumerate(wanted):
+        await progress(number, len(wanted), f"purging {mount.table}")
+        done.append(await _purged(access, mount, before_s, keep or 0, is_dry=bool(is_dry)))
+    return {"tables": done, **({"dry_run": True} if is_dry else {})}
+
+
+def _before_s(access: StoreAccess, older_than: Any) -> int:
+    if older_than is None:
+        return FOR_EVER_S
+    try:
+        return access.now_ms() // 1000 - duration_ms(str(older_than)) // 1000
+    except ValueError as error:
+        raise Invalid(f"older_than {error}", field="older_than") from None
+
+
+def _wanted(mounts: Mounts, table: Any) -> list[Mount]:
+    return mounts.mounts() if table is None else [mounts.table(str(table))]
+
+
+async def _purged(access: StoreAccess, mount: Mount, before_s: int, keep: int, *, is_dry: bool) -> dict[str, Any]:
+    before = folders.size(mount.file.path)
+    entries = damaged = 0
+    after: str | None = ""
+    while after is not None:
+        command = PurgeHistory(mount.file, mount.table, before_s, keep, after, is_dry)
+        found: Purged = await access.write(command)
+        entries, damaged, after = entries + found.entries, damaged + found.damaged, found.after
+    facts: dict[str, Any] = {"table": mount.table, "entries": entries, "damaged": damaged, "bytes_before": before}
+    if entries and not is_dry:
+        try:
+            await access.rewrite_file(mount.file.path)
+        except Busy as busy:
+            facts["warning"] = f"the versions are gone, their bytes not yet: {busy.message}; do it again"
+    return {**facts, "bytes_after": folders.size(mount.file.path)}

@@ -1,0 +1,44 @@
+"""What a table's file holds, and how an older one catches up: rows, their history, receipts, and a schema to come.
+
+The layout of rows and history is that of mini-app-mcp, so that its files work here and ours there. `_receipts` and
+`_schema_pending` are ours: what a repeated `create` is answered, and the text of a schema.yaml that was committed with
+the rows that fit it but has not been put in its place yet.
+
+Rejected: CHECK constraints on rows (a file of another program would not have them, and ours must not depend on them).
+"""
+
+import apsw
+
+from convmem.tables import history
+
+CREATE = """
+CREATE TABLE IF NOT EXISTS rows (
+    id TEXT PRIMARY KEY,
+    data TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS _receipts (
+    device TEXT NOT NULL,
+    key BLOB NOT NULL,
+    arguments BLOB NOT NULL,
+    row_id TEXT NOT NULL,
+    version INTEGER,
+    recorded_at INTEGER NOT NULL,
+    sha256 BLOB NOT NULL,
+    PRIMARY KEY (device, key)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS _receipts_recorded_at ON _receipts (recorded_at);
+CREATE TABLE IF NOT EXISTS _schema_pending (
+    place INTEGER PRIMARY KEY CHECK (place = 1),
+    yaml BLOB
+);
+"""
+# What is there once a file is prepared, beside the column that history.py adds.
+NAMES = frozenset(("rows", "_row_history", "_row_history_archive", "_receipts", "_schema_pending"))
+
+
+def prepare(connection: apsw.Connection) -> None:
+    """Make what is missing, in the transaction that is open."""
+    connection.execute(CREATE)
+    history.prepare(connection)
