@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from convmem.errors import InvalidCursor
+from convmem.limits import INT64_MAX, INT64_MIN
 
 Position = TypeVar("Position")
 
@@ -33,9 +34,16 @@ def position(given: str, question: Sequence[Any], kind: type[Position]) -> Posit
         found = msgspec.msgpack.decode(decoded[CHECK_BYTES:], type=kind)
     except (ValueError, msgspec.MsgspecError):
         raise _not_ours() from None
-    if cursor(question, found) != given:
+    if cursor(question, found) != given or not _fits(found):
         raise _not_ours()
     return found
+
+
+def _fits(found: Any) -> bool:
+    """True if SQLite can be asked for this: the check of a cursor is no secret, and msgpack has larger integers."""
+    if isinstance(found, int):
+        return INT64_MIN <= found <= INT64_MAX
+    return not isinstance(found, list | tuple) or all(map(_fits, found))
 
 
 def _check(question: Sequence[Any], where: bytes) -> bytes:

@@ -255,6 +255,8 @@ ORDER_FIELDS_MAX, ORDER_TEXT_BYTES = 8, 256
 ROWS_CURSOR_BYTES_MAX = 4 * KIB
 ROWS_LIMIT_DEFAULT, ROWS_LIMIT_MAX, ROWS_OFFSET_MAX = 100, 1_000, 1_000_000_000
 HISTORY_PAGE_DEFAULT = 50
+# No version of a row, no line and no second that anybody means is beyond this: what JSON numbers hold exactly.
+VERSION_MAX = 2**53 - 1
 ALIAS_NAME_BYTES_MAX, ALIASES_SHOWN_MAX, TABLES_SHOWN_MAX = 128, 200, 100
 # What a person may set: copies kept of a table, versions of a row kept as they are or packed together.
 PURGE_ROWS_AT_ONCE = 200

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from convmem import strict_json
 from convmem.inputs import WITHOUT_NUL, AsWhole, FromJSON, sized
-from convmem.limits import EDIT_TEXT_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, ROWS_LIMIT_MAX, ROWS_OFFSET_MAX
+from convmem.limits import EDIT_TEXT_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, ROWS_LIMIT_MAX, ROWS_OFFSET_MAX, VERSION_MAX
 
 ID_LENGTH = 36
 PREFIX = re.compile("[0-9a-fA-F-]{1,35}")
@@ -54,9 +54,9 @@ IdempotencyKey = Annotated[str, WITHOUT_NUL, sized(1, IDEMPOTENCY_KEY_BYTES_MAX)
 Limit = Annotated[int, Field(ge=1, le=ROWS_LIMIT_MAX), AsWhole]
 Offset = Annotated[int, Field(ge=0, le=ROWS_OFFSET_MAX), AsWhole]
 Cursor = Annotated[str, Field(max_length=8192)]
-Line = Annotated[int, Field(ge=0), AsWhole]
-Version = Annotated[int, Field(ge=1), AsWhole]
-Seconds = Annotated[int, Field(ge=0), AsWhole]
+Line = Annotated[int, Field(ge=0, le=VERSION_MAX), AsWhole]
+Version = Annotated[int, Field(ge=1, le=VERSION_MAX), AsWhole]
+Seconds = Annotated[int, Field(ge=0, le=VERSION_MAX), AsWhole]
 LineRange = Annotated[
     list[Annotated[int, AsWhole]],
     Field(min_length=2, max_length=2),

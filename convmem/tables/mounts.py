@@ -57,6 +57,8 @@ class Mounts:
     roots: list[Root] = field(default_factory=list)
     # Held while schemas change or the roots are looked through.
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    # Held while snapshots are taken: two of one moment would want the same name.
+    copying: asyncio.Lock = field(default_factory=asyncio.Lock)
     _locks: list[files.HeldLock] = field(default_factory=list)
     _closed_roots: list[Broken] = field(default_factory=list)
     _by_name: Mapping[str, Mount] = field(default_factory=dict)

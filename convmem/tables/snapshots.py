@@ -56,21 +56,25 @@ async def taken(access: Access, mounts: Mounts, ask: DataSnapshot) -> dict[str, 
     for cannot be copied, UploadNotConfigured before anything is.
     """
     into = upload.bucket(mounts.places.upload) if ask.upload else None
-    wanted = await asyncio.to_thread(_wanted, mounts, ask)
     done = Taken()
-    for one in wanted:
-        try:
-            await _snapshot(access, mounts, one, done, is_dry=ask.dry_run)
-        except Stopping:
-            raise
-        except ConvmemError as error:
-            if ask.table is not None:
-                raise _fault(one, error) from error
-            done.failed.append({"table": one.name, "code": error.code, "message": error.message})
+    async with mounts.copying:
+        for one in await asyncio.to_thread(_wanted, mounts, ask):
+            await _tried(access, mounts, one, done, ask)
     if into is not None and not ask.dry_run:
         for path in done.paths:
             await _sent(into, path, done)
     return done.facts(is_dry=ask.dry_run)
+
+
+async def _tried(access: Access, mounts: Mounts, one: Wanted, done: Taken, ask: DataSnapshot) -> None:
+    try:
+        await _snapshot(access, mounts, one, done, is_dry=ask.dry_run)
+    except Stopping:
+        raise
+    except ConvmemError as error:
+        if ask.table is not None:
+            raise _fault(one, error) from error
+        done.failed.append({"table": one.name, "code": error.code, "message": error.message})
 
 
 def _wanted(mounts: Mounts, ask: DataSnapshot) -> list[Wanted]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from convmem.errors import Invalid, QueryLimit, StorageFault
-from convmem.limits import BATCH_ROWS_MAX, ROW_DATA_BYTES_MAX, STATEMENT_MS_MAX
+from convmem.limits import BATCH_ROWS_MAX, INT64_MAX, INT64_MIN, ROW_DATA_BYTES_MAX, STATEMENT_MS_MAX
 from convmem.tables import data as row_data
 from convmem.tables import queries
 from convmem.tables.model import TableSchema
@@ -213,7 +213,8 @@ def _bindings(params: Any) -> Any:
     """Parameters as SQLite takes them. Invalid unless they are scalars of JSON."""
     values = list(params.values()) if isinstance(params, Mapping) else list(params or [])
     for value in values:
-        if not isinstance(value, str | int | float | None):
+        is_scalar = isinstance(value, str | int | float | None)
+        if not is_scalar or (isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX):
             raise Invalid("params must be texts, numbers, true, false or null", field="params")
     return params if isinstance(params, Mapping) else values
 

@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "domain": {"errors", "limits", "inputs"},
     "store": {"errors", "limits", "domain", "clock", "files"},
     "record_lines": {"limits", "inputs", "domain"},
-    "cursors": {"errors"},
+    "cursors": {"errors", "limits"},
     "reply_bytes": set(),
     "row_text": set(),
     "fingerprints": set(),

@@ -65,6 +65,12 @@ async def test_a_copy_under_load_holds_what_was_answered_before(root: Path, tmp_
         assert found[:50] == [f"before {number:03d}" for number in range(50)]
 
 
+async def test_two_at_once_make_two_copies(root: Path, tmp_path: Path):
+    async with tables(tmp_path) as t:
+        done = await asyncio.gather(*(t.call("data_snapshot", table="notes") for _ in range(4)))
+        assert len({one["snapshotted"][0]["file"] for one in done}) == 4
+
+
 async def test_one_that_cannot_be_copied_stops_no_other(root: Path, tmp_path: Path):
     async with tables(tmp_path) as t:
         await t.add("notes2", title="a")
