@@ -63,6 +63,7 @@ async def _changing_schema(access: Access, mounts: Mounts, ask: SchemaBatch, tab
         with refused_by_disk(table):
             await asyncio.to_thread(folders.make, command.root.directory(table))
     if command.mount is not None and not ask.dry_run:
+        await schema_changes.refuse_if_edited(command.mount)
         await backing_up.back_up(access, mounts.places, command.mount)
     try:
         outcome: Done = await access.write(command)

@@ -220,7 +220,7 @@ async def _opened(access: Access, schema_file: Path, file: TableFile) -> TableSc
         with suppress(Busy):
             looked = await access.read_files([file.path], look) if folders.size(file.path) else Look()
             unfinished = await _finish(access, schema_file, file, looked.pending)
-        parsed = unfinished if unfinished is not None else await asyncio.to_thread(_read_schema, schema_file)
+        parsed = unfinished if unfinished is not None else await asyncio.to_thread(read_schema, schema_file)
         if looked is not None and not looked.is_prepared:
             with suppress(Busy):
                 await access.write(Prepare(file))
@@ -233,7 +233,8 @@ async def _opened(access: Access, schema_file: Path, file: TableFile) -> TableSc
     return parsed
 
 
-def _read_schema(path: Path) -> TableSchema:
+def read_schema(path: Path) -> TableSchema:
+    """The schema that a file says now. Waits for the disk. NoTable, Unusable, SchemaError, OSError."""
     if not folders.is_anything(path):
         raise NoTable
     if not folders.is_file(path):

@@ -16,7 +16,7 @@ import apsw
 
 from convmem import folders
 from convmem.domain import Access
-from convmem.errors import CallerError, Invalid, SchemaExists, TableNotFound
+from convmem.errors import CallerError, Conflict, Invalid, SchemaError, SchemaExists, TableNotFound
 from convmem.limits import ROWS_CHECKED_AT_ONCE
 from convmem.tables import backing_up, queries, scanning, schema
 from convmem.tables import data as row_data
@@ -81,12 +81,23 @@ async def deleted(access: Access, mounts: Mounts, ask: SchemaDelete) -> dict[str
 
 async def declared(access: Access, mounts: Mounts, mount: Mount, yaml: bytes | None) -> list[str]:
     """Back a table up and give it another schema, or none; the names of the backup's files."""
+    await refuse_if_edited(mount)
     backup = await backing_up.back_up(access, mounts.places, mount)
     try:
         await access.write(DeclareSchema(mount.file, yaml, mount))
     finally:
         await mounts.refresh(access, mount.table)
     return backup
+
+
+async def refuse_if_edited(mount: Mount) -> None:
+    """Conflict if the schema's file says something else than what is mounted: somebody's edit would be lost."""
+    try:
+        is_as_mounted = await asyncio.to_thread(scanning.read_schema, mount.schema_file) == mount.schema
+    except (OSError, SchemaError, scanning.NoTable, scanning.Unusable):
+        is_as_mounted = False
+    if not is_as_mounted:
+        raise Conflict("the file of the schema was changed meanwhile; look at it, then call reload", field="table")
 
 
 def root_of(mounts: Mounts, scope: Scope) -> Root:

@@ -24,7 +24,8 @@ needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root may become s
 
 # The interpreter may lie where only root reads: everything is imported before the process becomes somebody else.
 EVERYTHING = (
-    "os, sys, fractions, uvloop, convmem.daemon, convmem.transport.protocol, convmem.messages, convmem.cli.serve"
+    "os, sys, fractions, uvloop, convmem.daemon, convmem.transport.protocol, convmem.messages, convmem.memory,"
+    " convmem.tables, convmem.table_places, convmem.cli.serve"
 )
 AS_SOMEBODY_ELSE = (
     f"import {EVERYTHING}; sys.path.insert(0, {os.getcwd()!r});"

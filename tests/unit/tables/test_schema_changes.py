@@ -253,6 +253,21 @@ async def test_a_disk_that_does_not_take_the_file_changes_nothing_of_what_counts
         assert (await refused(t, "create", table="notes", data={"title": "b"}))["field"] == "data.need"
 
 
+async def test_an_edit_by_hand_is_not_written_over(tmp_path: Path):
+    file = tmp_path / "data" / "tables" / "notes" / "schema.yaml"
+    put_table(tmp_path / "data" / "tables")
+    async with tables(tmp_path) as t:
+        edited = NOTES.replace("title: Notes", "title: By hand")
+        file.write_text(edited)
+        ops = [{"op": "schema_update", "fields": MORE}]
+        for tool, more in (("schema_update", {"fields": MORE}), ("schema_delete", {}), ("schema_batch", {"ops": ops})):
+            assert (await refused(t, tool, table="notes", **more))["code"] == "CONFLICT", tool
+        assert file.read_text() == edited
+        await t.call("reload")
+        await t.call("schema_update", table="notes", fields=MORE, title="By both")
+        assert "By both" in file.read_text()
+
+
 async def test_the_projects_table_hides_the_users_until_it_goes(tmp_path: Path):
     project = tmp_path / "project"
     put_table(tmp_path / "data" / "tables")
