@@ -16,7 +16,7 @@ import apsw
 
 from convmem import folders
 from convmem.domain import Access
-from convmem.errors import Busy, CallerError, SchemaError
+from convmem.errors import Busy, CallerError, ConvmemError
 from convmem.limits import BUSY_RETRY_MS, SCHEMA_BYTES_MAX
 from convmem.tables import create, schema
 from convmem.tables.history import Keeping
@@ -66,10 +66,12 @@ class Broken:
     line: int | None = None
     column: int | None = None
     is_default: bool = False
+    # Of the error that it is, where it is one.
+    code: str | None = None
 
     def facts(self) -> dict[str, Any]:
         """The same for programs; what is not known is left out."""
-        facts = {"table": self.table, "scope": self.scope, "reason": self.reason}
+        facts = {"table": self.table, "scope": self.scope, "code": self.code, "reason": self.reason}
         return {name: value for name, value in (facts | {"line": self.line, "column": self.column}).items() if value}
 
 
@@ -111,9 +113,15 @@ TABLE_DECIDERS: Mapping[type[Any], TableDecider] = {Prepare: prepare, Settle: se
 class Unusable(Exception):
     """A table that cannot be mounted; the sentence says why."""
 
-    def __init__(self, reason: str, line: int | None = None, column: int | None = None) -> None:
+    def __init__(self, reason: str, error: ConvmemError | None = None) -> None:
         super().__init__(reason)
-        self.line, self.column = line, column
+        details = {} if error is None else error.details
+        self.line, self.column = details.get("line"), details.get("column")
+        self.code = None if error is None else error.code
+
+    def broken(self, table: str | None, scope: Scope, *, is_default: bool = False) -> Broken:
+        """The same for the list of what cannot be used."""
+        return Broken(table, scope, str(self), self.line, self.column, is_default, self.code)
 
 
 class NoTable(Exception):
@@ -141,7 +149,7 @@ async def scan(access: Access, places: Places, roots: Iterable[Root]) -> Found:
             except NoTable:
                 continue
             except Unusable as fault:
-                broken.append(Broken(name, root.scope, str(fault), fault.line, fault.column))
+                broken.append(fault.broken(name, root.scope))
                 here.add(folded(name))
                 continue
             here.add(folded(name))
@@ -152,10 +160,10 @@ async def scan(access: Access, places: Places, roots: Iterable[Root]) -> Found:
     if places.single is not None:
         try:
             mount = await _single(access, places, places.single)
-        except (Unusable, NoTable) as fault:
-            line, column = (fault.line, fault.column) if isinstance(fault, Unusable) else (None, None)
-            reason = str(fault) or "there is no schema"
-            broken.append(Broken(None, "user", reason, line, column, is_default=True))
+        except NoTable:
+            broken.append(Unusable("there is no schema").broken(None, "user", is_default=True))
+        except Unusable as fault:
+            broken.append(fault.broken(None, "user", is_default=True))
         else:
             mounts = {name: other for name, other in mounts.items() if folded(name) != folded(mount.table)}
             mounts[mount.table] = mount
@@ -170,7 +178,7 @@ async def one(access: Access, places: Places, roots: Iterable[Root], name: str) 
         except NoTable:
             continue
         except Unusable as fault:
-            return None, [Broken(name, root.scope, str(fault), fault.line, fault.column)]
+            return None, [fault.broken(name, root.scope)]
     return None, []
 
 
@@ -224,10 +232,8 @@ async def _opened(access: Access, schema_file: Path, file: TableFile) -> TableSc
         if looked is not None and not looked.is_prepared:
             with suppress(Busy):
                 await access.write(Prepare(file))
-    except SchemaError as error:
-        raise Unusable(error.message, error.details["line"], error.details["column"]) from None
     except CallerError as error:
-        raise Unusable(error.message) from None
+        raise Unusable(error.message, error) from None
     except OSError as error:
         raise Unusable(f"it cannot be read: {error.strerror}") from None
     return parsed

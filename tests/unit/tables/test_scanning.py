@@ -43,6 +43,7 @@ async def test_a_broken_schema_is_named_with_its_place_and_stops_no_other(
         await t.add("good", title="a")
         (broken,) = (await t.call("reload"))["broken"]
         assert (broken["table"], broken.get("line")) == ("notes", line)
+        assert broken.get("code") == (None if line is None else "SCHEMA_ERROR")
         found = await refused(t, "list", table="notes")
         assert (found["code"], found["reason"]) == ("TABLE_NOT_FOUND", broken["reason"])
         assert t.engine.health()["tables"]["broken"] == [broken]
@@ -125,7 +126,7 @@ async def test_a_file_that_holds_something_else_is_broken_and_stays_as_it_is(roo
     (root / "notes" / "notes.db").write_bytes(other)
     async with tables(tmp_path) as t:
         (broken,) = (await t.call("reload"))["broken"]
-        assert broken["table"] == "notes"
+        assert (broken["table"], broken["code"]) == ("notes", "STORAGE_ERROR")
     assert (root / "notes" / "notes.db").read_bytes() == other
 
 
