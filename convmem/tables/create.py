@@ -4,6 +4,9 @@ The layout of rows and history is that of mini-app-mcp, so that its files work h
 `_schema_pending` are ours: what a repeated `create` is answered, and the text of a schema.yaml that was committed with
 the rows that fit it but has not been put in its place yet.
 
+A list shows the newest rows first; `rows_newest` lets it stop once a page is full. Its expression is that of ordering.py
+for a time, since a file of another program may hold something else than a number there.
+
 Rejected: CHECK constraints on rows (a file of another program would not have them, and ours must not depend on them).
 """
 
@@ -18,6 +21,7 @@ CREATE TABLE IF NOT EXISTS rows (
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
 );
+CREATE INDEX IF NOT EXISTS rows_newest ON rows (CASE typeof(created_at) WHEN 'integer' THEN created_at END DESC, id);
 CREATE TABLE IF NOT EXISTS _receipts (
     device TEXT NOT NULL,
     key BLOB NOT NULL,
@@ -35,7 +39,7 @@ CREATE TABLE IF NOT EXISTS _schema_pending (
 );
 """
 # What is there once a file is prepared, beside the column that history.py adds.
-NAMES = frozenset(("rows", "_row_history", "_row_history_archive", "_receipts", "_schema_pending"))
+NAMES = frozenset(("rows", "rows_newest", "_row_history", "_row_history_archive", "_receipts", "_schema_pending"))
 
 
 def prepare(connection: apsw.Connection) -> None:

@@ -105,7 +105,7 @@ def requests(running: Daemon, row_id: str) -> dict[str, bytes]:
     return {
         "create": made("create", data=data(1)),
         "get": made("get", id=row_id),
-        "list": made("list", filter={"type": "eq", "field": "state", "value": "open"}, limit=20),
+        "list": made("list", filter={"type": "eq", "field": "state", "value": "doing"}, limit=20),
         "update": made("update", id=row_id, data={"points": 7}),
     }
 

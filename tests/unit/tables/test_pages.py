@@ -1,12 +1,14 @@
 """A page may end at any row, and its cursor belongs to its question."""
 
+from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from convmem.errors import InvalidCursor
 from convmem.limits import ORDER_FIELDS_MAX, ROWS_CURSOR_BYTES_MAX
-from convmem.tables import filters, ordering, pages
+from convmem.tables import create, filters, ordering, pages
 from convmem.tables.model import Field, TableSchema
 from convmem.tables.pages import Question
 from tests.support.table_oracle import SCHEMA, insert, table
@@ -122,3 +124,16 @@ def test_a_file_of_others_with_times_that_are_none_has_pages_too():
         if (cursor := page.next_cursor(1)) is None:
             break
     assert found == ["02", "00", "01", "03"]
+
+
+def test_the_newest_rows_are_found_without_looking_at_all_others(tmp_path: Path):
+    connection = apsw.Connection(str(tmp_path / "t.db"))
+    create.prepare(connection)
+    plans: list[str] = []
+    statements: list[str] = []
+    connection.exec_trace = lambda cursor, sql, bindings: statements.append(sql) or True
+    pages.find(connection, Question("t"), limit=5)
+    connection.exec_trace = None
+    for _, _, _, plan in connection.execute(f"EXPLAIN QUERY PLAN {statements[-1]}", (5, 0)):
+        plans.append(str(plan))
+    assert plans == ["SCAN rows USING COVERING INDEX rows_newest"]
