@@ -4,8 +4,8 @@ The layout of rows and history is that of mini-app-mcp, so that its files work h
 `_schema_pending` are ours: what a repeated `create` is answered, and the text of a schema.yaml that was committed with
 the rows that fit it but has not been put in its place yet.
 
-A list shows the newest rows first; `rows_newest` lets it stop once a page is full. Its expression is that of ordering.py
-for a time, since a file of another program may hold something else than a number there.
+A list shows the newest rows first; `rows_newest` lets it stop once a page is full. Its expression is that of a time in
+ordering.py, since a file of another program may hold something else than a number there.
 
 Rejected: CHECK constraints on rows (a file of another program would not have them, and ours must not depend on them).
 """
