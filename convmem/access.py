@@ -14,6 +14,7 @@ import apsw
 from convmem import exports, maintenance
 from convmem.domain import Command, Origin
 from convmem.errors import StoreFailed
+from convmem.reach import Reach
 from convmem.store.sqlite import DAMAGE
 
 if TYPE_CHECKING:
@@ -33,12 +34,18 @@ class Visit(NamedTuple):
 class StoreAccess:
     """Access, for real: writes go to the writer's mailbox, reads to the reader pool."""
 
-    def __init__(self, engine: "Engine", origin: Origin, progress: Progress | None) -> None:
+    def __init__(self, engine: "Engine", origin: Origin, progress: Progress | None, reach: Reach = "admin") -> None:
         self._engine = engine
         self._origin = origin
         self._progress = progress
+        self._reach = reach
         # Of this call, in their order.
         self.visits: list[Visit] = []
+
+    @property
+    def reach(self) -> Reach:
+        """How far the caller's token reaches."""
+        return self._reach
 
     @property
     def origin(self) -> Origin:

@@ -15,8 +15,9 @@ import msgspec
 from pydantic import BaseModel
 
 from convmem.domain import Access, Domain, Tool
-from convmem.errors import ConvmemError
+from convmem.errors import ConvmemError, Forbidden
 from convmem.inputs import checked
+from convmem.reach import reaches
 from convmem.resources import Resource
 
 # What each profile shows, in this order, of the tools that exist. `all` shows everything.
@@ -92,6 +93,10 @@ class Catalog:
         A ConvmemError of any family is an answer; anything else is a fault of ours and goes through.
         """
         try:
+            if not reaches(access.reach, tool.scope):
+                raise Forbidden(
+                    f"this token may only {access.reach}; {tool.name} needs {tool.scope}", needed=tool.scope
+                )
             answer = await tool.handle(access, checked(tool.input, arguments))
         except ConvmemError as error:
             return _refusal(error)

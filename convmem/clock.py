@@ -44,6 +44,11 @@ class SystemClock:
         return int.from_bytes(os.urandom(RANDOM_BITS // 8), "big")
 
 
+def secret_bytes(count: int) -> bytes:
+    """So many bytes that nobody can guess."""
+    return os.urandom(count)
+
+
 def sleep_ms(duration_ms: float) -> None:
     """Let this thread rest; for processes that have no loop."""
     time.sleep(duration_ms / 1000)

@@ -54,12 +54,12 @@ class Settings:
     socket: Path | None
     sources: Mapping[str, str]
 
-    def refuse_unsafe_bind(self) -> None:
+    def refuse_unsafe_bind(self, *, has_tokens: bool) -> None:
         """Raise UnsafeBind if others reach the address and no token keeps them out."""
-        if not self.bind.is_loopback and self.http_token is None:
+        if not self.bind.is_loopback and self.http_token is None and not has_tokens:
             raise UnsafeBind(
-                f"{self.bind} can be reached by others and there is no token: set CONVMEM_HTTP_TOKEN or "
-                f"CONVMEM_HTTP_TOKEN_FILE, or bind to 127.0.0.1:{self.bind.port}"
+                f"{self.bind} can be reached by others and there is no token: make one with `convmem token create "
+                f"NAME`, set CONVMEM_HTTP_TOKEN or CONVMEM_HTTP_TOKEN_FILE, or bind to 127.0.0.1:{self.bind.port}"
             )
 
 

@@ -26,6 +26,7 @@ from convmem.errors import EXIT_STATUS, Busy, OperatorError
 from convmem.files import RealFiles
 from convmem.gateway import Gateway
 from convmem.limits import STOP_MS_MAX
+from convmem.tokens import TokenBook
 from convmem.transport import http, loading
 from convmem.transport import stdio as stdio_transport
 from convmem.transport.gate import Settings as HTTPSettings
@@ -71,7 +72,8 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> int:
 
     Raises the OperatorError that refuses the start.
     """
-    settings.refuse_unsafe_bind()
+    book = TokenBook(settings.data_dir, SystemClock())
+    settings.refuse_unsafe_bind(has_tokens=book.is_needed)
     with holding.held(settings) as (directory, holder), holding.listening(settings) as (tcp, unix):
         engine, load_catalog = _engine(directory, settings), functools.cache(catalog)
         if settings.backup_to is not None:
@@ -80,13 +82,13 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> int:
         if settings.distill == "daily":
             engine.beside.append(gateway.distilling)
         server = http.Server(
-            http.build(load_catalog, gateway, _http_settings(settings), _load_kernel(load_catalog, gateway))
+            http.build(load_catalog, gateway, _http_settings(settings, book), _load_kernel(load_catalog, gateway))
         )
         holder.tell(holding.lock_text(settings, tcp))
         url = holding.url_of(tcp)
 
         async def tell() -> None:
-            announce(_line(settings, url, await asyncio.to_thread(load_catalog)))
+            announce(_line(settings, url, await asyncio.to_thread(load_catalog), has_tokens=book.is_needed))
 
         return await _until_stopped(engine, [server.serve([tcp, *unix])], server.stop, tell)
 
@@ -227,11 +229,12 @@ def operated(
     return stopping.run(run())
 
 
-def _http_settings(settings: Settings) -> HTTPSettings:
+def _http_settings(settings: Settings, book: TokenBook | None = None) -> HTTPSettings:
     """What the HTTP side needs to know of the settings."""
     return HTTPSettings(
         default_profile=settings.profile,
         token=settings.http_token,
+        tokens=book,
         allowed_hosts=settings.allowed_hosts,
         trusted_proxies=settings.trusted_proxies,
         loopback_bind=settings.bind.is_loopback,
@@ -276,8 +279,8 @@ def _load_kernel(load_catalog: "Callable[[], Catalog]", gateway: Gateway) -> "Ca
     return load_at_rest
 
 
-def _line(settings: Settings, url: str, catalog: "Catalog") -> str:
-    guard = "bearer token required" if settings.http_token else "no token, loopback only"
+def _line(settings: Settings, url: str, catalog: "Catalog", *, has_tokens: bool) -> str:
+    guard = "bearer token required" if settings.http_token or has_tokens else "no token, loopback only"
     hosts = ", ".join(
         ["loopback names", *settings.allowed_hosts] if settings.bind.is_loopback else settings.allowed_hosts
     )

@@ -13,11 +13,12 @@ The store knows domains only through this module; domains know the store only th
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import apsw
 import msgspec
 
+from convmem.reach import Reach
 from convmem.targets import TableDecider
 
 if TYPE_CHECKING:
@@ -199,13 +200,13 @@ class Access(Protocol):
         """Run `query(connection, *arguments)` on a read-only connection that sees everything acknowledged so far."""
 
     async def search(self, query: Callable[..., Result], *arguments: Any) -> Result | None:
-        """The same, on a connection that has the tables of search beside it, as schema `search`. None where there are
-        none now, or they turned out to be damaged: whoever searches does without.
+        """The same, with the tables of search beside it, as schema `search`. None where there are none now, or they
+        turned out to be damaged: whoever searches does without.
         """
 
     async def read_files(self, paths: Sequence[Path], query: Callable[..., Result], *arguments: Any) -> Result:
-        """Run `query(connection, *arguments)` on table files: the first is the connection's own, the others are its
-        schemas `source_1`, `source_2`, … StorageFault or Busy because of a file, QueryLimit if it takes too long.
+        """Run `query` on table files: the first is the connection's own, the others are its schemas `source_1`, … .
+        StorageFault or Busy because of a file, QueryLimit if it takes too long.
         """
 
     async def copy_file(self, source: Path, target: Path) -> int:
@@ -216,6 +217,10 @@ class Access(Protocol):
 
     async def tables(self) -> Any:
         """The tables that are mounted (tables/mounts.py), once they are."""
+
+    @property
+    def reach(self) -> Reach:
+        """How far the caller's token reaches."""
 
     @property
     def redacts_everything(self) -> bool:
@@ -250,9 +255,6 @@ class Answer(NamedTuple):
     text: str | None = None
 
 
-Scope = Literal["read", "write", "admin"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Tool:
     """One MCP tool: its name and description are contract, its input class is its schema."""
@@ -262,7 +264,7 @@ class Tool:
     description: str
     input: "type[Input]"
     handle: Callable[[Access, Any], Awaitable[Answer]]
-    scope: Scope
+    scope: Reach
     reads_only: bool
     destructive: bool = False
     idempotent: bool = False
@@ -271,14 +273,13 @@ class Tool:
 @dataclass(frozen=True, kw_only=True)
 class Domain:
     """A part of convmem with its own words.
-    `create` is the SQL of its tables in the index (prefixed with the domain's name). `made_ids` tells the store which
-    event holds an id that the store made, so that ids rise across restarts; `made_numbers` which holds a number of the
-    one counter (0: this one does not), so that none is given twice. `live` yields every live record as the
-    state event that an empty index can be folded from, by rising sequence, without references to what is gone;
-    `records` says how many of them a file would hold, `record_types` how each stands in one. `waste` is what compaction
-    would take away. `check` returns violated invariants of the index in plain sentences. `search` is what the domain
-    keeps beside the index to be searched by. `table_deciders` decide the commands that belong to table files;
-    `resource_tables` names the tables that `resources` are read for.
+
+    `create` is the SQL of its tables in the index (prefixed with its name). `made_ids` and `made_numbers` say which
+    events hold an id or a number of the one counter (0: none) that the store made, so that none is made twice. `live`
+    yields every live record as the state event that an empty index can be folded from, by rising sequence, without
+    references to what is gone; `records` says how many a file would hold, `record_types` how each stands in one.
+    `waste` is what compaction would take away, `check` returns violated invariants as sentences, `search` is what is
+    kept beside the index, `table_deciders` decide for table files, `resource_tables` names those that can be read.
     """
 
     name: str

@@ -26,6 +26,7 @@ from convmem.holding import usable
 from convmem.indexer import Indexer
 from convmem.limits import BUSY_RETRY_MS, OPENING_WAIT_MS_MAX, REBUILD_RETRY_MS
 from convmem.phases import Folded, Phase
+from convmem.reach import Reach
 from convmem.reading import Reading
 from convmem.scrub import Scrub
 from convmem.spools import Spools
@@ -262,9 +263,9 @@ class Engine:
             raise Stopping("the daemon is stopping", retry_after_ms=BUSY_RETRY_MS)
         return self.writer, self.reading
 
-    def access(self, origin: Origin, progress: Progress | None = None) -> StoreAccess:
+    def access(self, origin: Origin, progress: Progress | None = None, reach: Reach = "admin") -> StoreAccess:
         """Return what a tool may do on behalf of `origin`."""
-        return StoreAccess(self, origin, progress)
+        return StoreAccess(self, origin, progress, reach)
 
     def index_is_damaged(self) -> None:
         """A reader found the index damaged: stop, throw it away, let the next start fold it again."""

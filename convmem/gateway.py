@@ -13,6 +13,7 @@ from convmem.domain import Origin
 from convmem.engine import Engine
 from convmem.errors import Invalid
 from convmem.limits import RETENTION_DAYS_DEFAULT
+from convmem.reach import Reach
 from convmem.transport.gate import Progress, Status, Verb, for_anybody
 
 
@@ -33,9 +34,9 @@ class Gateway:
             "purge-history": Verb(self._purge_history),
         }
 
-    def access(self, origin: Origin, progress: Progress | None) -> StoreAccess:
+    def access(self, origin: Origin, progress: Progress | None, reach: Reach = "admin") -> StoreAccess:
         """What this caller may do, for one call."""
-        return self._engine.access(origin, progress)
+        return self._engine.access(origin, progress, reach)
 
     async def capture(self, arguments: Mapping[str, Any], origin: Origin) -> Mapping[str, Any]:
         """Store what a hook saw, and remember what it says of its spool."""

@@ -138,6 +138,8 @@ EXPORT_PREVIEW_CODE_POINTS_MAX = 500
 # Backups.
 MANIFEST_BYTES_MAX = 1 * MIB
 BACKUP_EVERY_S_MAX = 366 * 24 * 3600
+# Device tokens.
+TOKEN_NAME_BYTES_MAX, TOKENS_MAX, TOKENS_BYTES_MAX = 64, 1_000, 1 * MIB
 
 # Distill: what a profile section says of what was captured, so many entries of so many code points; how many different
 # words, pairs of words and names are counted at once; how many messages are read at a time, and pruned by one command.

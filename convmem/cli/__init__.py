@@ -31,6 +31,7 @@ from convmem.cli import (
     show,
     stdio,
     tables,
+    token,
 )
 from convmem.cli.asking import CallFailed
 from convmem.cli.printing import print_text
@@ -64,6 +65,7 @@ app.command("salvage")(salvage.salvage)
 app.command("config")(config.config)
 app.command("distill")(distill.distill)
 app.add_typer(tables.app, name="tables")
+app.add_typer(token.app, name="token")
 
 
 def _print_version(wanted: bool) -> None:

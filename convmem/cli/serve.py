@@ -24,6 +24,8 @@ from convmem.cli.start import (
     start_of,
     unknown_variables,
 )
+from convmem.clock import SystemClock
+from convmem.tokens import TokenBook
 
 
 def serve(
@@ -57,7 +59,7 @@ def serve(
         distill=distill,
         log_format=log_format,
     )
-    settings.refuse_unsafe_bind()
+    settings.refuse_unsafe_bind(has_tokens=TokenBook(settings.data_dir, SystemClock()).is_needed)
     journal.begin(settings.log_format, sys.stderr)
     for name in unknown_variables(start_of(context).environment):
         logging.getLogger("convmem").warning("%s is no setting: `convmem config` lists those that are", name)

@@ -3,8 +3,9 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from convmem.domain import Answer, Scope, Tool
+from convmem.domain import Answer, Tool
 from convmem.inputs import Input
+from convmem.reach import Reach
 
 Handle = Callable[[Any, Any], Awaitable[Answer]]
 
@@ -31,7 +32,7 @@ def writes(
     handle: Handle,
     *,
     destructive: bool = True,
-    scope: Scope = "write",
+    scope: Reach = "write",
 ) -> Tool:
     """A tool that changes something; `destructive` if what was there may be gone."""
     return Tool(

@@ -11,7 +11,7 @@ from typing import Any
 
 from convmem import folders
 from convmem.domain import Access
-from convmem.errors import CallerError, ConvmemError, SnapshotFault, Stopping, UploadFailed
+from convmem.errors import CallerError, ConvmemError, Forbidden, SnapshotFault, Stopping, UploadFailed
 from convmem.tables import backing_up, copies, upload
 from convmem.tables.disk import refused_by_disk
 from convmem.tables.mounts import Mounts
@@ -55,6 +55,8 @@ async def taken(access: Access, mounts: Mounts, ask: DataSnapshot) -> dict[str, 
     """{snapshotted, purged, uploaded, upload_errors, failed?, dry_run?}. SnapshotFault if the one table that was asked
     for cannot be copied, UploadNotConfigured before anything is.
     """
+    if ask.upload and access.reach != "admin":
+        raise Forbidden("this token may take snapshots, but not send them away", needed="admin")
     into = upload.bucket(mounts.places.upload) if ask.upload else None
     done = Taken()
     async with mounts.copying:

@@ -22,6 +22,7 @@ class Capture:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = folded(scope["headers"])
         refusal = requests.refusal(scope, headers, "POST", requests.JSON_TYPES)
+        refusal = refusal or requests.forbidden(scope, needed="write")
         body = refusal or await self._bodies.read(headers, receive)
         if body is None:
             return

@@ -54,11 +54,14 @@ class Front:
         self._default_profile = default_profile
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        profile = scope["path_params"].get("profile", self._default_profile)
+        asked, caller = scope["path_params"].get("profile"), scope["caller"]
+        profile = asked or caller.profile or self._default_profile
         headers = folded(scope["headers"])
         accepts = accepted(headers.get(b"accept", b"*/*"))
         kernel = self._loading.kernel or await self._loading.wait()
         refusal = _refusal(profile in kernel.profiles, scope["method"], headers, accepts)
+        if refusal is None and caller.profile not in (None, profile):
+            refusal = Refusal(403, "FORBIDDEN", f"this token is for the profile {caller.profile}: its path is /mcp")
         body = refusal or await self.bodies.read(headers, receive)
         if body is None:
             return
@@ -96,7 +99,9 @@ class Front:
             caller = scope["caller"]
             origin = Origin(caller.device, caller.transport, era.client or label(headers.get(b"user-agent", b"")))
             progress = reporter.report if reporter else None
-            result = await kernel.answer(request, era, profile=profile, origin=origin, progress=progress)
+            result = await kernel.answer(
+                request, era, profile=profile, origin=origin, progress=progress, reach=caller.reach
+            )
             status, text = 200, jsonrpc.result(request.id, result)
         except jsonrpc.Refused as refused:
             status, text = refused.status, jsonrpc.error(refused, request.id)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from convmem.domain import Access, Origin
+from convmem.reach import Reach
+from convmem.tokens import TokenBook
 
 Status = Literal["ok", "degraded", "stopping", "failed"]
 Progress = Callable[[float, float, str], Coroutine[Any, Any, None]]
@@ -61,7 +63,7 @@ class Gate(Protocol):
     async def capture(self, arguments: Mapping[str, Any], origin: Origin) -> Mapping[str, Any]:
         """Store what a hook saw: {stored, replayed, dropped[]} once it is durable, or a ConvmemError."""
 
-    def access(self, origin: Origin, progress: Progress | None) -> CallAccess:
+    def access(self, origin: Origin, progress: Progress | None, reach: Reach = "admin") -> CallAccess:
         """What this caller may do, for one call; never raises, refusals come from what is then asked of it.
 
         `progress(done, total, sentence)` tells the caller how far the call has come; it returns at once and never
@@ -76,16 +78,19 @@ class Gate(Protocol):
 class Settings:
     """What the HTTP side must know.
 
-    `default_profile` is what /mcp shows. `token` is required of every caller over TCP if there is one. `allowed_hosts`
+    `default_profile` is what /mcp shows. `token` or one of `tokens` is required of every caller over TCP if there is
+    any, and always where others reach the address. `allowed_hosts`
     are host names and IP addresses in their shortest lower-case spelling, without ports and brackets. `trusted_proxies`
     are IP addresses in their shortest spelling. `loopback_bind`: only this machine reaches the address.
     """
 
     default_profile: str = "core"
     token: bytes | None = field(default=None, repr=False)
+    tokens: TokenBook | None = field(default=None, repr=False)
     allowed_hosts: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
     loopback_bind: bool = True
 
     def __post_init__(self) -> None:
-        assert self.loopback_bind or self.token, "others reach the address, so there must be a token"
+        has_token = self.token is not None or self.tokens is not None
+        assert self.loopback_bind or has_token, "others reach the address, so there must be a token"

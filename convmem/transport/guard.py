@@ -16,6 +16,7 @@ import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from convmem.limits import HEADERS_BYTES_MAX, SEEN_CODE_POINTS_MAX
+from convmem.reach import Reach
 from convmem.transport import authority
 from convmem.transport.gate import Settings
 from convmem.transport.jsonrpc import INVALID_REQUEST
@@ -26,10 +27,14 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Caller(NamedTuple):
-    """How a request came in: the device its origin names, and the transport."""
+    """How a request came in: the device its origin names, the transport, how far it reaches, and the only profile that
+    it may be shown (None: any).
+    """
 
     device: str
     transport: str
+    reach: Reach = "admin"
+    profile: str | None = None
 
 
 OVER_THE_SOCKET = Caller("local", "socket")
@@ -66,6 +71,7 @@ class Guard:
         self._allowed = frozenset(settings.allowed_hosts)
         self._proxies = frozenset(settings.trusted_proxies)
         self._token = None if settings.token is None else hashlib.sha256(settings.token).digest()
+        self._tokens = settings.tokens
         # Clients say the same thing each time; what strangers say is bounded.
         self._host_refusal = lru_cache(maxsize=256)(self._judge_host)
         self._origin_refusal = lru_cache(maxsize=256)(self._judge_origin)
@@ -105,9 +111,21 @@ class Guard:
     ) -> Caller | Refusal:
         if is_local:
             return OVER_THE_SOCKET
-        if self._token is None or is_health:
+        if is_health or not self._needs_token():
             return WITHOUT_TOKEN
-        return WITH_TOKEN if self._is_token(raw, headers) else UNAUTHORIZED
+        digest = _given(raw, headers)
+        if digest is None:
+            return UNAUTHORIZED
+        # Digests have one length, so the comparison tells nothing of the token's.
+        if self._token is not None and hmac.compare_digest(digest, self._token):
+            return WITH_TOKEN
+        named = None if self._tokens is None else self._tokens.find(digest)
+        return UNAUTHORIZED if named is None else Caller(named.name, "http", named.scope, named.profile)
+
+    def _needs_token(self) -> bool:
+        if self._token is not None or not self._loopback_bind:
+            return True
+        return self._tokens is not None and self._tokens.is_needed
 
     def _host(self, raw: Headers, headers: Mapping[bytes, bytes], scope: Scope) -> Refusal | None:
         name = b"host"
@@ -143,14 +161,13 @@ class Guard:
         reason = "pages without an address are never admitted" if host is None else _setting(host)
         return Refusal(403, "FORBIDDEN", f'pages of Origin "{_shown(value)}" may not call this server: {reason}')
 
-    def _is_token(self, raw: Headers, headers: Mapping[bytes, bytes]) -> bool:
-        assert self._token is not None
-        if _count(raw, headers, b"authorization") != 1:
-            return False
-        scheme, _, given = headers[b"authorization"].strip(b" \t").partition(b" ")
-        # Digests have one length, so the comparison tells nothing of the token's.
-        matches = hmac.compare_digest(hashlib.sha256(given).digest(), self._token)
-        return scheme.lower() == b"bearer" and matches
+
+def _given(raw: Headers, headers: Mapping[bytes, bytes]) -> bytes | None:
+    """The SHA-256 of the one token that a request bears; None if it bears none, or not just one."""
+    if _count(raw, headers, b"authorization") != 1:
+        return None
+    scheme, _, given = headers[b"authorization"].strip(b" \t").partition(b" ")
+    return hashlib.sha256(given).digest() if scheme.lower() == b"bearer" else None
 
 
 def _count(raw: Headers, headers: Mapping[bytes, bytes], name: bytes) -> int:

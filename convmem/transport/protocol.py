@@ -36,7 +36,8 @@ from convmem.catalog import Catalog
 from convmem.domain import Access, Origin, Tool
 from convmem.errors import ConvmemError
 from convmem.limits import URI_CODE_POINTS_MAX
-from convmem.transport.gate import Gate, Progress
+from convmem.reach import Reach
+from convmem.transport.gate import CallAccess, Gate, Progress
 from convmem.transport.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Id, Refused, Request
 from convmem.transport.origins import client_of
 
@@ -124,7 +125,14 @@ class Kernel:
         return Era(verdict.protocol_version, True, client_of(verdict.client_info))
 
     async def answer(
-        self, request: Request, era: Era, *, profile: str, origin: Origin, progress: Progress | None
+        self,
+        request: Request,
+        era: Era,
+        *,
+        profile: str,
+        origin: Origin,
+        progress: Progress | None,
+        reach: Reach = "admin",
     ) -> dict[str, Any] | msgspec.Raw:
         """Return the result of a request as a JSON value; Refused for what is no answer of a tool.
 
@@ -132,13 +140,12 @@ class Kernel:
         """
         try:
             if request.method == "tools/call":
-                return await self._call(request, era, profile, origin, progress)
+                return await self._call(request, era, profile, self._gate.access(origin, progress, reach))
             if request.method == "tools/list":
                 return await self._list(request, era, profile)
             is_of_store = request.method.startswith("resources/")
-            return await self._serve(
-                request, era, profile, self._gate.access(origin, progress) if is_of_store else None
-            )
+            access = self._gate.access(origin, progress, reach) if is_of_store else None
+            return await self._serve(request, era, profile, access)
         except MCPError as error:
             raise _refused(request, era.modern, error.error.code, error.error.message, error.error.data) from None
         except ValidationError:
@@ -151,18 +158,15 @@ class Kernel:
         tool = self._tool(request.params.get("name"), profile)
         return tool is None or tool.reads_only
 
-    async def _call(
-        self, request: Request, era: Era, profile: str, origin: Origin, progress: Progress | None
-    ) -> dict[str, Any]:
+    async def _call(self, request: Request, era: Era, profile: str, access: CallAccess) -> dict[str, Any]:
         methods.validate_client_request("tools/call", era.version, request.params)
         params = request.params or {}
         tool = self._tool(params["name"], profile)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {ascii(params['name'][:NAME_CODE_POINTS_SHOWN])[1:-1]}")
-        access = self._gate.access(origin, progress)
         reply = await self._catalog.call(tool, params.get("arguments") or {}, access)
         if reply.refused:
-            logger.info("%s from %s refused: %s", tool.name, origin.device, reply.facts["error"]["code"])
+            logger.info("%s from %s refused: %s", tool.name, access.origin.device, reply.facts["error"]["code"])
         result: dict[str, Any] = {
             "content": [{"type": "text", "text": reply.text}],
             "structuredContent": reply.facts,

@@ -27,6 +27,7 @@ from convmem.errors import (
     StorageFull,
 )
 from convmem.limits import BUSY_RETRY_MS, SEEN_CODE_POINTS_MAX
+from convmem.reach import Reach, reaches
 from convmem.transport.front import JSON
 from convmem.transport.guard import OVER_THE_SOCKET, Refusal
 from convmem.transport.origins import label
@@ -71,10 +72,12 @@ def refusal(
     return asked if isinstance(asked, Refusal) else None
 
 
-def forbidden(scope: Scope, *, names_paths: bool = False) -> Refusal | None:
-    """What this caller may not ask for. Whoever has passed the guard may ask for all of it, but a path of the daemon's
-    machine is named only by whoever is on that machine.
+def forbidden(scope: Scope, *, names_paths: bool = False, needed: Reach = "admin") -> Refusal | None:
+    """What this caller may not ask for: what its token does not reach; and a path of the daemon's machine is named only
+    by whoever is on that machine.
     """
+    if not reaches(scope["caller"].reach, needed):
+        return Refusal(403, "FORBIDDEN", f"this token may only {scope['caller'].reach}; this needs {needed}")
     if names_paths and scope["caller"].transport != OVER_THE_SOCKET.transport:
         return Refusal(403, "FORBIDDEN", "this names a path of the daemon's machine: ask over its local socket")
     return None

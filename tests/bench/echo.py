@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -68,8 +69,8 @@ def ours() -> Any:
     tool = Tool(name="echo", title="Echo", description="Echo.", input=Echo, handle=echo, scope="read", reads_only=True)
 
     class Gate:
-        def access(self, origin: Origin, progress: Any) -> Any:
-            return None
+        def access(self, origin: Origin, progress: Any, reach: Any) -> Any:
+            return SimpleNamespace(origin=origin, reach=reach)
 
         def status(self) -> Any:
             return "ok"

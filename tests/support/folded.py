@@ -25,6 +25,7 @@ from convmem.messages.events import (
     MessageWritten,
     ReceiptKept,
 )
+from convmem.reach import Reach
 from convmem.store.made import Maker
 from tests.support.manual_clock import ManualClock
 
@@ -126,6 +127,10 @@ class Folded:
     async def search(self, query: Callable[..., Any], *arguments: Any) -> Any:
         """There are no tables of search here (indexed.py has them)."""
         return None
+
+    @property
+    def reach(self) -> Reach:
+        return "admin"
 
     @property
     def redacts_everything(self) -> bool:

@@ -15,6 +15,7 @@ from convmem import catalog
 from convmem.domain import Answer, Domain, Origin, Tool
 from convmem.errors import Busy, Conflict, ConvmemError, StoreFailed
 from convmem.inputs import Input, Whole
+from convmem.reach import Reach
 from convmem.transport.gate import CallAccess, Progress, Status, Verb, for_anybody
 
 
@@ -153,17 +154,18 @@ class Toy:
         self.notes += taken
         return {"taken": len(taken)}
 
-    def access(self, origin: Origin, progress: Progress | None) -> CallAccess:
+    def access(self, origin: Origin, progress: Progress | None, reach: Reach = "admin") -> CallAccess:
         self.origins.append(origin)
-        return ToyAccess(self, origin, progress)
+        return ToyAccess(self, origin, progress, reach)
 
     def status(self) -> Status:
         return self.status_now
 
 
 class ToyAccess:
-    def __init__(self, toy: Toy, origin: Origin, progress: Progress | None) -> None:
+    def __init__(self, toy: Toy, origin: Origin, progress: Progress | None, reach: Reach = "admin") -> None:
         self.toy = toy
+        self.reach = reach
         self.origin = origin
         self.report = progress
         self.visits: list[tuple[str, float]] = []

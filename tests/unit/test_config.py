@@ -237,12 +237,13 @@ def test_a_token_shows_in_no_repr(here: Path):
 @pytest.mark.parametrize("bind", ["0.0.0.0:8484", "[::]:8484", "192.168.7.7:8484", "central.example:8484"])
 def test_an_address_that_others_reach_needs_a_token(here: Path, bind: str):
     with pytest.raises(UnsafeBind, match="CONVMEM_HTTP_TOKEN"):
-        loaded(here, CONVMEM_BIND=bind).refuse_unsafe_bind()
-    loaded(here, CONVMEM_BIND=bind, CONVMEM_HTTP_TOKEN="s3cret").refuse_unsafe_bind()
+        loaded(here, CONVMEM_BIND=bind).refuse_unsafe_bind(has_tokens=False)
+    loaded(here, CONVMEM_BIND=bind, CONVMEM_HTTP_TOKEN="s3cret").refuse_unsafe_bind(has_tokens=False)
+    loaded(here, CONVMEM_BIND=bind).refuse_unsafe_bind(has_tokens=True)
 
 
 def test_loopback_needs_none(here: Path):
-    loaded(here, CONVMEM_BIND="[::1]:0").refuse_unsafe_bind()
+    loaded(here, CONVMEM_BIND="[::1]:0").refuse_unsafe_bind(has_tokens=False)
 
 
 def test_a_backup_is_kept_up_only_where_one_is_named(here: Path):

@@ -1,14 +1,19 @@
 """Tests of the guard: who may come in, in which order it is decided, and what a refusal says."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from convmem import tokens
 from convmem.limits import HEADERS_BYTES_MAX
+from convmem.reach import Reach
+from convmem.tokens import TokenBook
 from convmem.transport import guard
 from convmem.transport.gate import Settings
-from convmem.transport.guard import Guard
+from convmem.transport.guard import Caller, Guard
+from tests.support.manual_clock import ManualClock
 
 TCP, UNIX = ("127.0.0.1", 8484), ("/run/convmem.sock", None)
 LOCAL = (b"host", b"127.0.0.1:8484")
@@ -249,3 +254,35 @@ async def test_no_header_reaches_the_journal_as_it_is(caplog: pytest.LogCaptureF
     assert len(caplog.records) == 2
     assert "\n" not in caplog.records[0].getMessage()
     assert "secret-of-a-client" not in caplog.text
+
+
+def bearing(secret: str) -> tuple[bytes, bytes]:
+    return (b"authorization", b"Bearer " + secret.encode())
+
+
+@pytest.mark.parametrize("reach", ["read", "write", "admin"])
+@pytest.mark.parametrize("profile", [None, "memory"])
+async def test_a_named_token_says_who_comes_in_and_how_far(tmp_path: Path, reach: Reach, profile: str | None):
+    made = tokens.create(tmp_path, "書斎", reach, profile, ManualClock())
+    settings = Settings(tokens=TokenBook(tmp_path, ManualClock()))
+    assert await status(settings, LOCAL, bearing(made.secret)) == Caller("書斎", "http", reach, profile)
+    assert await status(settings, LOCAL) == 401
+    assert await status(settings, LOCAL, bearing(made.secret + "x")) == 401
+    assert await status(settings, LOCAL, bearing(made.secret), bearing(made.secret)) == 401
+    assert await status(settings, LOCAL, path="/healthz") == guard.WITHOUT_TOKEN
+    assert await status(settings, server=UNIX) == guard.OVER_THE_SOCKET
+
+
+async def test_the_token_of_the_environment_and_named_ones_admit_side_by_side(tmp_path: Path):
+    made = tokens.create(tmp_path, "laptop", "write", None, ManualClock())
+    settings = Settings(token=b"caf\xc3\xa9", tokens=TokenBook(tmp_path, ManualClock()))
+    assert await status(settings, LOCAL, BEARER) == guard.WITH_TOKEN
+    assert await status(settings, LOCAL, bearing(made.secret)) == Caller("laptop", "http", "write")
+    tokens.revoke(tmp_path, "laptop")
+    assert await status(settings, LOCAL, bearing(made.secret)) == 401
+
+
+async def test_without_any_token_loopback_is_open_and_other_addresses_are_not(tmp_path: Path):
+    book = TokenBook(tmp_path, ManualClock())
+    assert await status(Settings(tokens=book), LOCAL) == guard.WITHOUT_TOKEN
+    assert await status(Settings(tokens=book, loopback_bind=False), LOCAL) == 401
