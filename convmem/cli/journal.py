@@ -114,7 +114,7 @@ class TextLines(logging.Formatter):
 
 
 class JSONLines(TextLines):
-    """{"at": …, "level": …, "logger": …, "event": …}, and "trace" if there was an exception."""
+    """{"at": …, "level": …, "logger": …, "event": …}, the facts of a call, and "trace" if there was an exception."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -123,6 +123,7 @@ class JSONLines(TextLines):
             "logger": record.name,
             "event": record.getMessage(),
         }
+        line |= getattr(record, "facts", {})
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
         return visible_json(json.dumps(line, ensure_ascii=False))

@@ -1,11 +1,14 @@
 """What hooks send: POST /capture, a JSON object of events, answered once they are durable."""
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from convmem.domain import Origin
 from convmem.errors import ConvmemError
-from convmem.transport import requests
+from convmem.transport import calls, requests
 from convmem.transport.bodies import Bodies
 from convmem.transport.front import folded
 from convmem.transport.gate import Gate
@@ -30,11 +33,19 @@ class Capture:
         if isinstance(arguments, Refusal):
             await refuse(scope, send, arguments)
             return
+        origin = requests.origin(scope, headers)
+        with calls.told("capture", origin) as call:
+            await self._answer(arguments, origin, send, call)
+
+    async def _answer(self, arguments: Mapping[str, Any], origin: Origin, send: Send, call: calls.Call) -> None:
         try:
-            facts = await self._gate.capture(arguments, requests.origin(scope, headers))
+            facts = await self._gate.capture(arguments, origin)
         except ConvmemError as error:
+            call.outcome = error.code
             await requests.fail(send, error)
         except asyncio.CancelledError:  # only the end of the grace at a stop cancels a request
+            call.outcome = requests.stopping().code
             await requests.fail(send, requests.stopping())
         else:
+            call.outcome = "ok"
             await requests.tell(send, facts)

@@ -59,6 +59,7 @@ UNAUTHORIZED = Refusal(
     "a token is needed: Authorization: Bearer <token>",
     ((b"www-authenticate", b'Bearer realm="convmem"'),),
 )
+UNKNOWN_TOKEN = UNAUTHORIZED._replace(sentence="the token is none of this server's: it may have been revoked")
 
 
 class Guard:
@@ -120,7 +121,7 @@ class Guard:
         if self._token is not None and hmac.compare_digest(digest, self._token):
             return WITH_TOKEN
         named = None if self._tokens is None else self._tokens.find(digest)
-        return UNAUTHORIZED if named is None else Caller(named.name, "http", named.scope, named.profile)
+        return UNKNOWN_TOKEN if named is None else Caller(named.name, "http", named.scope, named.profile)
 
     def _needs_token(self) -> bool:
         if self._token is not None or not self._loopback_bind:

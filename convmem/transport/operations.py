@@ -28,7 +28,7 @@ from convmem.limits import (
     PROGRESS_INTERVAL_MS_MIN,
     PROGRESS_SILENCE_S_MAX,
 )
-from convmem.transport import requests
+from convmem.transport import calls, requests
 from convmem.transport.bodies import TOO_SLOW, Bodies
 from convmem.transport.front import folded
 from convmem.transport.gate import Gate, Verb
@@ -67,7 +67,11 @@ class Admin:
             return
         assert verb is not None
         lines = Lines(scope, receive, send)
-        await lines.end(await _outcome(verb, arguments, requests.origin(scope, headers), lines))
+        origin = requests.origin(scope, headers)
+        with calls.told(f"/admin/{scope['path_params']['verb']}", origin) as call:
+            outcome = await _outcome(verb, arguments, origin, lines)
+            call.outcome = outcome.code if isinstance(outcome, ConvmemError) else "ok"
+            await lines.end(outcome)
 
 
 async def _outcome(verb: Verb, arguments: Mapping[str, Any], origin: Origin, lines: "Lines") -> Outcome:
@@ -152,22 +156,32 @@ class Export:
         self._gate = gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = requests.refusal(scope, folded(scope["headers"]), "GET") or requests.forbidden(scope)
+        headers = folded(scope["headers"])
+        refusal = requests.refusal(scope, headers, "GET") or requests.forbidden(scope)
         if refusal:
             await refuse(scope, send, refusal)
             return
+        with calls.told("/export", requests.origin(scope, headers)) as call:
+            reason = await self._answer(scope, send, call)
+        if reason is not None:
+            await requests.cut(scope, receive, reason)
+
+    async def _answer(self, scope: Scope, send: Send, call: calls.Call) -> str | None:
+        """Why the answer must be broken off, if it must."""
         async with aclosing(self._gate.export()) as pieces:
             try:
                 first = await anext(pieces, b"")
             except ConvmemError as error:
+                call.outcome = error.code
                 await fail(send, error)
-                return
+                return None
             except asyncio.CancelledError:
+                call.outcome = requests.stopping().code
                 await fail(send, requests.stopping())
-                return
+                return None
             reason = await _stream(first, pieces, scope, send)
-        if reason is not None:
-            await requests.cut(scope, receive, reason)
+        call.outcome = "ok" if reason is None else calls.UNANSWERED
+        return reason
 
 
 async def _stream(piece: bytes, pieces: AsyncGenerator[bytes], scope: Scope, send: Send) -> str | None:
@@ -210,18 +224,26 @@ class Import:
         if isinstance(arguments, Refusal):
             await refuse(scope, send, arguments)
             return
-        incoming = Incoming(receive)
+        with calls.told("/import", requests.origin(scope, headers)) as call:
+            await self._answer(Incoming(receive), arguments, scope, send, call)
+
+    async def _answer(
+        self, incoming: "Incoming", arguments: Mapping[str, str], scope: Scope, send: Send, call: calls.Call
+    ) -> None:
         try:
             async with aclosing(incoming.pieces()) as pieces:
                 facts = await self._gate.take(pieces, arguments)
         except ConvmemError as error:
+            call.outcome = error.code
             if incoming.refusal is not None:
                 await refuse(scope, send, incoming.refusal)
             elif not incoming.is_gone:
                 await fail(send, error)
         except asyncio.CancelledError:
+            call.outcome = requests.stopping().code
             await fail(send, requests.stopping())
         else:
+            call.outcome = "ok"
             await requests.tell(send, facts)
 
 

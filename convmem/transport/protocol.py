@@ -37,6 +37,7 @@ from convmem.domain import Access, Origin, Tool
 from convmem.errors import ConvmemError
 from convmem.limits import URI_CODE_POINTS_MAX
 from convmem.reach import Reach
+from convmem.transport import calls
 from convmem.transport.gate import CallAccess, Gate, Progress
 from convmem.transport.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Id, Refused, Request
 from convmem.transport.origins import client_of
@@ -164,9 +165,9 @@ class Kernel:
         tool = self._tool(params["name"], profile)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {ascii(params['name'][:NAME_CODE_POINTS_SHOWN])[1:-1]}")
-        reply = await self._catalog.call(tool, params.get("arguments") or {}, access)
-        if reply.refused:
-            logger.info("%s from %s refused: %s", tool.name, access.origin.device, reply.facts["error"]["code"])
+        with calls.told(tool.name, access.origin, request.id) as call:
+            reply = await self._catalog.call(tool, params.get("arguments") or {}, access)
+            call.outcome = reply.facts["error"]["code"] if reply.refused else "ok"
         result: dict[str, Any] = {
             "content": [{"type": "text", "text": reply.text}],
             "structuredContent": reply.facts,

@@ -1,5 +1,6 @@
 """Device tokens with a real daemon: named in what they write, kept to their scope and profile, gone when revoked."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -140,3 +141,22 @@ def test_no_secret_stands_in_the_journal_or_in_any_file(tmp_path: Path):
     assert secret not in journal
     for path in (tmp_path / "data").rglob("*"):
         assert not path.is_file() or secret.encode() not in path.read_bytes(), path
+
+
+def test_each_call_is_one_line_of_the_journal_without_a_word_of_what_was_said(tmp_path: Path):
+    with daemon(tmp_path / "data", "--log-format", "json") as running:
+        client = bearer(running, made(running, "laptop"))
+        client.write("a-word-nobody-may-read")
+        with pytest.raises(Refused):
+            client.call("recall", topic=5)
+        client.call("search_messages", query="a-word-nobody-may-read")
+        _, journal = running.stop()
+    assert "nobody" not in journal
+    lines = [json.loads(line) for line in journal.splitlines()]
+    calls = [(line["tool"], line["device"], line["outcome"], line["request"]) for line in lines if "tool" in line]
+    assert calls == [
+        ("write_message", "laptop", "ok", 1),
+        ("recall", "laptop", "VALIDATION_ERROR", 2),
+        ("search_messages", "laptop", "ok", 3),
+    ]
+    assert all(0 <= line["ms"] < 60_000 for line in lines if "tool" in line)
