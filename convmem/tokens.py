@@ -4,7 +4,8 @@ A token is 32 random bytes. It is shown once, when it is made; the file keeps it
 a backup of it cannot come in with what stands there. The file is replaced as a whole under a lock, and a daemon notices
 that by looking at it: what was revoked is refused by the next request, without a restart.
 
-A file that cannot be read admits nobody by name, and a token is needed all the same: damage opens no door.
+Where there is a file a token is needed, whatever stands in it: neither damage nor the revocation of the last token
+opens a door. Whoever wants an open one again removes the file.
 
 Rejected: a slow hash, as for passwords. Nobody guesses 32 random bytes, and each request would pay for it.
 """
@@ -135,9 +136,9 @@ class TokenBook:
 
     @property
     def is_needed(self) -> bool:
-        """True if there are tokens, or there may be."""
+        """True if there are tokens, or were."""
         self._look()
-        return self._is_damaged or bool(self._by_digest)
+        return self._stand is not None
 
     def find(self, digest: bytes) -> Token | None:
         """The token whose secret has this SHA-256. Each is compared, so that time tells nothing."""

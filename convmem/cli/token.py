@@ -74,6 +74,8 @@ def revoke(
     """Take a token away; the next request that bears it is refused."""
     left = tokens.revoke(settings_of(context, data_dir=data_dir).data_dir, name)
     print_text(f"revoked; {left} left")
+    if not left:
+        typer.echo(f"Nobody comes in over TCP now. For a daemon that needs no token, remove {tokens.FILE}.", err=True)
 
 
 def _day(at_ms: int) -> str:

@@ -35,7 +35,7 @@ def told(name: str, origin: Origin, request_id: Id | None = None) -> Iterator[Ca
     try:
         yield call
     finally:
-        ms = round((time() - begun_s) * 1000, 1)
+        ms = round((time() - begun_s) * 1000)
         seen = request_id[:SEEN_CODE_POINTS_MAX] if isinstance(request_id, str) else request_id
         facts = {"request": seen, "device": origin.device, "client": origin.client, "tool": name}
         named = "" if seen is None else f" request {seen}"

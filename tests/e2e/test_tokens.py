@@ -46,6 +46,8 @@ def test_a_token_made_or_revoked_beside_the_daemon_counts_with_the_next_request(
     assert [status(open_client), status(laptop), status(server)] == [401, 200, 200]
     tokens.revoke(running.data_dir, "laptop")
     assert [status(open_client), status(laptop), status(server)] == [401, 401, 200]
+    tokens.revoke(running.data_dir, "server")
+    assert [status(open_client), status(laptop), status(server)] == [401, 401, 401]
 
 
 def test_who_wrote_what_is_the_name_of_the_token(running: Daemon):

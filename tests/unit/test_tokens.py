@@ -55,6 +55,15 @@ def test_what_is_made_or_revoked_beside_a_book_counts_at_once(tmp_path: Path):
     assert book.find(digest(first)) is None
     assert book.find(digest(second)) is not None
     assert tokens.revoke(tmp_path, "second") == 0
+
+
+def test_the_last_token_that_is_revoked_opens_no_door(tmp_path: Path):
+    secret = made(tmp_path, "laptop")
+    book = TokenBook(tmp_path, ManualClock())
+    tokens.revoke(tmp_path, "laptop")
+    assert book.is_needed
+    assert book.find(digest(secret)) is None
+    (tmp_path / tokens.FILE).unlink()
     assert not book.is_needed
 
 

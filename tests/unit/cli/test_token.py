@@ -45,7 +45,9 @@ def test_for_programs_it_answers_json(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_a_revoked_token_is_gone_and_its_name_is_free(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert asked(tmp_path, "create", "laptop") == 0
     assert asked(tmp_path, "revoke", "laptop") == 0
-    assert capsys.readouterr().out.endswith("revoked; 0 left\n")
+    shown = capsys.readouterr()
+    assert shown.out.endswith("revoked; 0 left\n")
+    assert "Nobody comes in over TCP now" in shown.err
     assert asked(tmp_path, "create", "laptop") == 0
 
 
