@@ -9,11 +9,9 @@ import asyncio
 import functools
 import gc
 import logging
-import os
-import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from convmem import checking, files, holding, maintenance, stopping, table_places
@@ -23,12 +21,13 @@ from convmem.config import Settings
 from convmem.domain import Domain, Origin
 from convmem.engine import Engine
 from convmem.errors import EXIT_STATUS, Busy, OperatorError
-from convmem.files import RealFiles
+from convmem.files import HeldLock, RealFiles
 from convmem.gateway import Gateway
 from convmem.limits import STOP_MS_MAX
 from convmem.tokens import TokenBook
 from convmem.transport import http, loading
 from convmem.transport import stdio as stdio_transport
+from convmem.transport.conversation import Conversation
 from convmem.transport.gate import Settings as HTTPSettings
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 JOURNAL = logging.getLogger("convmem")
 SWITCH_INTERVAL_S = 0.0005
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def domains() -> tuple[Domain, ...]:
@@ -58,8 +56,6 @@ def catalog() -> "Catalog":
 
 def run(main: Coroutine[Any, Any, int]) -> int:
     """Run serve() or stdio() to its exit status, on uvloop where it exists."""
-    # A thread that computes (the indexer) holds up the loop and the writer for as long as this: 5 ms would be usual.
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
         import uvloop
     except ImportError:
@@ -93,15 +89,16 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> int:
         return await _until_stopped(engine, [server.serve([tcp, *unix])], server.stop, tell)
 
 
-async def stdio(settings: Settings) -> int:
-    """Serve MCP on stdin and stdout, and the local socket beside it, until EOF or a signal; return the exit status."""
-    streams = stdio_transport.claim()
-    with holding.held(settings) as (directory, holder), holding.local_socket(settings) as unix:
+async def stdio(settings: Settings, conversation: Conversation, directory: RealFiles, holder: HeldLock) -> int:
+    """Answer a conversation from the store, which is held, and serve the local socket beside it, until EOF or a signal;
+    return the exit status.
+    """
+    with holding.local_socket(settings) as unix:
         engine, load_catalog = _engine(directory, settings), functools.cache(catalog)
         gateway = Gateway(engine, settings.retention_days)
         holder.tell(holding.lock_text(settings, None))
         waiting = loading.Loading(_load_kernel(load_catalog, gateway))
-        speaker = stdio_transport.Stdio(waiting, settings.profile, streams)
+        speaker = stdio_transport.Stdio(waiting, settings.profile, conversation)
         server = http.Server(
             http.build(load_catalog, gateway, _http_settings(settings), _load_kernel(load_catalog, gateway))
         )
@@ -134,7 +131,9 @@ async def _until_stopped(
 
     `when_open` is called once the store has accepted its log; not if it refuses it.
     """
-    stopping = asyncio.Event()
+    # A thread that computes (the indexer) holds up the loop and the writer for as long as this: 5 ms would be usual.
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    ended = asyncio.Event()
     failures: list[OperatorError] = []
 
     async def watched(part: Coroutine[Any, Any, None]) -> None:
@@ -143,17 +142,17 @@ async def _until_stopped(
         except OperatorError as failure:
             failures.append(failure)
         finally:
-            stopping.set()
+            ended.set()
 
     async def tell() -> None:
         if await engine.opened() and when_open is not None:
             await when_open()
 
-    with _signals(stopping):
+    with stopping.on_loop(ended.set):
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(watched(part)) for part in (engine.run(), *parts)]
             tasks.create_task(tell())
-            await stopping.wait()
+            await ended.wait()
             engine.stop()
             stop()
             _, late = await asyncio.wait(running, timeout=STOP_MS_MAX / 1000)
@@ -239,25 +238,6 @@ def _http_settings(settings: Settings, book: TokenBook | None = None) -> HTTPSet
         trusted_proxies=settings.trusted_proxies,
         loopback_bind=settings.bind.is_loopback,
     )
-
-
-@contextmanager
-def _signals(stopping: asyncio.Event) -> Iterator[None]:
-    """The first signal stops in order, a second one at once. Handlers are removed at the end."""
-    loop = asyncio.get_running_loop()
-
-    def on_signal(number: int) -> None:
-        if stopping.is_set():
-            os._exit(128 + number)
-        stopping.set()
-
-    for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, on_signal, number)
-    try:
-        yield
-    finally:
-        for number in STOP_SIGNALS:
-            loop.remove_signal_handler(number)
 
 
 def _load_kernel(load_catalog: "Callable[[], Catalog]", gateway: Gateway) -> "Callable[[], Kernel]":

@@ -195,6 +195,14 @@ STOP_GRACE_S = 3
 # Lines of progress of a long operation: not closer together than this, and never further apart.
 PROGRESS_INTERVAL_MS_MIN, PROGRESS_SILENCE_S_MAX = 100, 10
 STDIO_REQUESTS_MAX = 64
+# The bridge from stdio to a daemon: how long it waits for a connection, how large an answer may be, how long a
+# connection that was quiet is still used (for what must not be sent twice: how long it is trusted), how long a request
+# waits for a daemon that is away, and in which steps it asks for it.
+BRIDGE_CONNECT_MS_MAX, BRIDGE_ANSWER_BYTES_MAX = 10_000, 16 * MIB
+BRIDGE_QUIET_MS_MAX, BRIDGE_TRUST_MS_MAX = 20_000, 2_000
+BRIDGE_PATIENCE_MS, BRIDGE_PAUSE_MS_MIN, BRIDGE_PAUSE_MS_MAX = 30_000, 50, 1_000
+# A store that a daemon held is left to the daemon's next start for so long, before a bridge takes it over.
+TAKE_OVER_AFTER_MS, VACANCY_PAUSE_MS = 3_000, 100
 LOCK_TEXT_BYTES_MAX = 4 * KIB
 SETTINGS_FILE_BYTES_MAX = 64 * KIB
 
@@ -276,6 +284,9 @@ assert BATCH_BYTES_MAX + 2 * CONTENT_BYTES_MAX < FRAME_BYTES_MAX, "any batch fit
 assert CONTENT_BYTES_MAX < BATCH_BYTES_MAX <= MAILBOX_BYTES_MAX
 assert BODY_BYTES_MAX > 6 * CONTENT_BYTES_MAX, "the content limit must be reachable however the text is escaped"
 assert REPLY_BYTES_MAX > BODY_BYTES_MAX
+assert BRIDGE_ANSWER_BYTES_MAX >= 2 * REPLY_BYTES_MAX, "whatever the daemon answers passes the bridge"
+assert BRIDGE_QUIET_MS_MAX < KEEP_ALIVE_S * 1000, "the daemon does not close what the bridge still uses"
+assert TAKE_OVER_AFTER_MS < BRIDGE_PATIENCE_MS, "a request outlives the wait for the store"
 assert LINE_BYTES_MAX > BODY_BYTES_MAX, "any record fits a line"
 assert BODIES_BYTES_MAX > 8 * BODY_BYTES_MAX, "eight clients may send the largest message at once"
 assert RECALL_SCORED_MAX >= RECALL_LIMIT_MAX

@@ -45,6 +45,30 @@ def _first(on_signal: Callable[[int], object]) -> Iterator[None]:
 
 
 @contextmanager
+def on_loop(on_first: Callable[[], object]) -> Iterator[None]:
+    """Call `on_first` on the running event loop for the first signal inside the block; a second one ends at once."""
+    # Imported here: most verbs need no loop.
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    received: list[int] = []
+
+    def handle(number: int) -> None:
+        if received:
+            os._exit(STATUS + number)
+        received.append(number)
+        on_first()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, handle, number)
+    try:
+        yield
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+@contextmanager
 def raised() -> Iterator[None]:
     """A signal inside the block raises SystemExit there."""
 
