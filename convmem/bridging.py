@@ -2,6 +2,7 @@
 
     nobody holds it          -> this process takes it and answers itself
     somebody holds it here   -> bridge to its local socket; once it has ended, take the store and go on
+    a daemon wants it        -> give it, and go on as a bridge
     a URL is named           -> bridge to that daemon, and nothing else
 
 So nothing on one machine is ever locked out, and of many agent programs that were started without a daemon the next one
@@ -14,30 +15,21 @@ when a daemon may start.
 """
 
 import asyncio
-import json
-from contextlib import ExitStack
+from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from convmem import files, holding, stopping
+from convmem import holding, stopping
 from convmem.clock import SystemClock
 from convmem.config import Settings
 from convmem.errors import StoreLocked
+from convmem.holding import Held
 from convmem.hooks.target import Target
-from convmem.limits import LOCK_TEXT_BYTES_MAX, STOP_MS_MAX, TAKE_OVER_AFTER_MS, VACANCY_PAUSE_MS
+from convmem.limits import STOP_MS_MAX, TAKE_OVER_AFTER_MS, TAKE_OVER_SOON_MS, VACANCY_PAUSE_MS
 from convmem.transport.bridge import Bridge
 from convmem.transport.conversation import Conversation
 from convmem.transport.exchanges import Exchanges
 from convmem.transport.http_client import Connection, Unreachable, connect
 from convmem.transport.lines import Streams
-
-
-class Held(NamedTuple):
-    """The store's lock, held until `stack` is closed."""
-
-    stack: ExitStack
-    directory: files.RealFiles
-    lock: files.HeldLock
 
 
 def run_there(target: Target, path: str, streams: Streams) -> int:
@@ -57,25 +49,24 @@ def run_here(settings: Settings, target: Target, streams: Streams) -> int:
     """
     held = _take(settings)
     if held is None:
-        return asyncio.run(_bridge_and_take_over(settings, target, streams))
+        return asyncio.run(_answer_here(settings, target, streams, None))
     from convmem import daemon
 
-    async def answer() -> int:
-        return await daemon.stdio(settings, Conversation(streams), held.directory, held.lock)
-
-    with held.stack:
-        return daemon.run(answer())
+    return daemon.run(_answer_here(settings, target, streams, held))
 
 
-async def _bridge_and_take_over(settings: Settings, target: Target, streams: Streams) -> int:
-    conversation = Conversation(streams)
-    held = await _bridged(conversation, target, f"/mcp/{settings.profile}", settings)
-    if held is None:
-        return 0
-    from convmem import daemon
+async def _answer_here(settings: Settings, target: Target, streams: Streams, held: Held | None) -> int:
+    conversation, status = Conversation(streams), 0
+    while status == 0 and not conversation.has_ended:
+        if held is None:
+            held = await _bridged(conversation, target, f"/mcp/{settings.profile}", settings)
+        if held is not None:
+            from convmem import daemon
 
-    with held.stack:
-        return await daemon.stdio(settings, conversation, held.directory, held.lock)
+            with closing(held):
+                status = await daemon.stdio(settings, conversation, held)
+            held = None
+    return status
 
 
 async def _bridged(conversation: Conversation, target: Target, path: str, settings: Settings | None) -> Held | None:
@@ -112,17 +103,17 @@ async def _bridged(conversation: Conversation, target: Target, path: str, settin
 
 async def _vacancy(settings: Settings, target: Target) -> Held:
     """Wait until nobody holds the store, then hold it."""
-    absent_ms = 0 if _may_start_again(settings.data_dir) else TAKE_OVER_AFTER_MS
+    left_ms = _wait_ms(settings.data_dir)
     while True:
         connection = await _connection(target)
         if connection is not None:
-            absent_ms = 0 if _may_start_again(settings.data_dir) else TAKE_OVER_AFTER_MS
-            await connection.ended()
-            connection.close()
-        elif absent_ms >= TAKE_OVER_AFTER_MS and (held := _take(settings)):
+            left_ms = _wait_ms(settings.data_dir)
+            with closing(connection):
+                await connection.ended()
+        elif left_ms <= 0 and (held := _take(settings)):
             return held
         await asyncio.sleep(VACANCY_PAUSE_MS / 1000)
-        absent_ms += VACANCY_PAUSE_MS
+        left_ms -= VACANCY_PAUSE_MS
 
 
 async def _connection(target: Target) -> Connection | None:
@@ -134,21 +125,15 @@ async def _connection(target: Target) -> Connection | None:
     return None
 
 
-def _may_start_again(data_dir: Path) -> bool:
-    """False only if another process like this one holds the store: it names no URL, and nobody starts it again."""
-    text = files.read_text(data_dir / holding.LOCK, bytes_max=LOCK_TEXT_BYTES_MAX)
-    try:
-        said: Any = json.loads(text or b"null")
-    except ValueError:
-        return True
-    return type(said) is not dict or "url" in said
+def _wait_ms(data_dir: Path) -> int:
+    """How long to leave the store alone once its holder has ended: nobody starts a process like this one again."""
+    is_stdio = holding.socket_of_stdio(holding.holder_text(data_dir)) is not None
+    return TAKE_OVER_SOON_MS if is_stdio else TAKE_OVER_AFTER_MS
 
 
 def _take(settings: Settings) -> Held | None:
     """The store, if nobody holds it. DataDirectoryUnusable."""
-    stack = ExitStack()
     try:
-        directory, lock = stack.enter_context(holding.held(settings))
+        return holding.take(settings)
     except StoreLocked:
         return None
-    return Held(stack, directory, lock)

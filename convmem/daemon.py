@@ -11,18 +11,19 @@ import gc
 import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from convmem import checking, files, holding, maintenance, stopping, table_places
+from convmem import checking, files, handing_over, holding, maintenance, stopping, table_places
 from convmem.access import StoreAccess
 from convmem.clock import SystemClock
 from convmem.config import Settings
 from convmem.domain import Domain, Origin
 from convmem.engine import Engine
 from convmem.errors import EXIT_STATUS, Busy, OperatorError
-from convmem.files import HeldLock, RealFiles
+from convmem.files import RealFiles
 from convmem.gateway import Gateway
+from convmem.holding import Held
 from convmem.limits import STOP_MS_MAX
 from convmem.tokens import TokenBook
 from convmem.transport import http, loading
@@ -70,8 +71,8 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> int:
     """
     book = TokenBook(settings.data_dir, SystemClock())
     settings.refuse_unsafe_bind(has_tokens=book.is_needed)
-    with holding.held(settings) as (directory, holder), holding.listening(settings) as (tcp, unix):
-        engine, load_catalog = _engine(directory, settings), functools.cache(catalog)
+    with closing(await handing_over.take(settings)) as held, holding.listening(settings) as (tcp, unix):
+        engine, load_catalog = _engine(held.directory, settings), functools.cache(catalog)
         if settings.backup_to is not None:
             engine.backups.schedule(settings.backup_to, settings.backup_every_ms)
         gateway = Gateway(engine, settings.retention_days)
@@ -80,7 +81,7 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> int:
         server = http.Server(
             http.build(load_catalog, gateway, _http_settings(settings, book), _load_kernel(load_catalog, gateway))
         )
-        holder.tell(holding.lock_text(settings, tcp))
+        held.lock.tell(holding.lock_text(settings, tcp))
         url = holding.url_of(tcp)
 
         async def tell() -> None:
@@ -89,27 +90,33 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> int:
         return await _until_stopped(engine, [server.serve([tcp, *unix])], server.stop, tell)
 
 
-async def stdio(settings: Settings, conversation: Conversation, directory: RealFiles, holder: HeldLock) -> int:
-    """Answer a conversation from the store, which is held, and serve the local socket beside it, until EOF or a signal;
-    return the exit status.
+async def stdio(settings: Settings, conversation: Conversation, held: Held) -> int:
+    """Answer a conversation from the store, which is held, and serve the local socket beside it, until EOF, a signal,
+    or a daemon that wants the store; return the exit status.
     """
     with holding.local_socket(settings) as unix:
-        engine, load_catalog = _engine(directory, settings), functools.cache(catalog)
-        gateway = Gateway(engine, settings.retention_days)
-        holder.tell(holding.lock_text(settings, None))
+        engine, load_catalog = _engine(held.directory, settings), functools.cache(catalog)
+        gateway = Gateway(engine, settings.retention_days, conversation.hand_over)
+        held.lock.tell(holding.lock_text(settings, None))
         waiting = loading.Loading(_load_kernel(load_catalog, gateway))
         speaker = stdio_transport.Stdio(waiting, settings.profile, conversation)
         server = http.Server(
             http.build(load_catalog, gateway, _http_settings(settings), _load_kernel(load_catalog, gateway))
         )
 
+        has_spoken = False
+
         async def speak() -> None:
+            nonlocal has_spoken
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(waiting.run())
                 await speaker.serve()
+            has_spoken = True
 
         def stop() -> None:
-            speaker.stop()
+            if not has_spoken:
+                # Else the conversation has ended, or somebody else goes on with it.
+                speaker.stop()
             server.stop()
 
         return await _until_stopped(engine, [speak(), *([server.serve(unix)] if unix else [])], stop)
@@ -167,8 +174,8 @@ async def _until_stopped(
 @asynccontextmanager
 async def alone(settings: Settings) -> AsyncIterator[Engine]:
     """An engine for one command of the command line, when nobody holds the store; raises what refuses it."""
-    with holding.held(settings) as (directory, _):
-        engine = _engine(directory, settings)
+    with closing(holding.take(settings)) as held:
+        engine = _engine(held.directory, settings)
         # Most commands have nothing to do with tables, and shall not touch their files.
         engine.mounts_at_once = False
         try:

@@ -3,7 +3,7 @@
 The one place that knows which verbs there are; each is a few lines that turn the arguments of a request into a call.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any
 
 from convmem import checking, exchange, maintenance, profiles
@@ -14,16 +14,24 @@ from convmem.engine import Engine
 from convmem.errors import Invalid
 from convmem.limits import RETENTION_DAYS_DEFAULT
 from convmem.reach import Reach
-from convmem.transport.gate import Progress, Status, Verb, for_anybody
+from convmem.transport.gate import Progress, Run, Status, Verb, for_anybody
 
 
 class Gateway:
     """The Gate of a real daemon (transport/gate.py)."""
 
-    def __init__(self, engine: Engine, retention_days: int = RETENTION_DAYS_DEFAULT) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        retention_days: int = RETENTION_DAYS_DEFAULT,
+        hand_over: Callable[[], object] | None = None,
+    ) -> None:
+        """`hand_over` has this process let go of the store soon; None if it keeps it until it ends."""
         self._engine = engine
         self.distilling = Distilling(engine, retention_days)
+        own = {} if hand_over is None else {"hand-over": Verb(for_anybody(agreed_to(hand_over)), names_paths=True)}
         self.verbs: Mapping[str, Verb] = {
+            **own,
             "check": Verb(for_anybody(self._check)),
             "compact": Verb(for_anybody(self._compact)),
             "backup": Verb(for_anybody(engine.backups.back_up), names_paths=True),
@@ -85,6 +93,17 @@ class Gateway:
     async def _check(self, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
         refuse_arguments(arguments)
         return await checking.check(self._engine, progress)
+
+
+def agreed_to(hand_over: Callable[[], object]) -> Run:
+    """The verb by which a daemon that starts asks for the store."""
+
+    async def run(arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
+        refuse_arguments(arguments)
+        hand_over()
+        return {"handed_over": True}
+
+    return run
 
 
 def refuse_arguments(arguments: Mapping[str, Any], *known: str) -> None:

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -38,21 +38,43 @@ def usable(data_dir: Path) -> Iterator[None]:
         ) from error
 
 
-@contextmanager
-def held(settings: Settings) -> Iterator[tuple[files.RealFiles, files.HeldLock]]:
+class Held(NamedTuple):
+    """The data directory and its lock, which others see taken until `close`."""
+
+    directory: files.RealFiles
+    lock: files.HeldLock
+
+    def close(self) -> None:
+        """Let others have the store."""
+        self.lock.close()
+
+
+def take(settings: Settings) -> Held:
     """The data directory, made if missing, and its lock. DataDirectoryUnusable, StoreLocked."""
     directory = files.RealFiles(settings.data_dir)
     with usable(settings.data_dir):
         directory.prepare()
         lock = files.lock(directory.path(LOCK))
     if lock is None:
-        text = files.read_text(directory.path(LOCK), bytes_max=LOCK_TEXT_BYTES_MAX) or b""
-        holder = text.decode(errors="replace").strip() or "a process that did not name itself"
+        holder = holder_text(settings.data_dir) or "a process that did not name itself"
         raise StoreLocked(f"{settings.data_dir} is held by {holder}", holder=holder)
+    return Held(directory, lock)
+
+
+def holder_text(data_dir: Path) -> str:
+    """What whoever holds the store wrote into the lock, blank if nothing."""
+    text = files.read_text(data_dir / LOCK, bytes_max=LOCK_TEXT_BYTES_MAX) or b""
+    return text.decode(errors="replace").strip()
+
+
+def socket_of_stdio(text: str) -> str | None:
+    """The local socket of a holder that names no URL: a process that serves an agent program. None for others."""
     try:
-        yield directory, lock
-    finally:
-        lock.close()
+        said: Any = json.loads(text)
+    except ValueError:
+        return None
+    path = said.get("socket") if type(said) is dict and "url" not in said else None
+    return path if type(path) is str else None
 
 
 def lock_text(settings: Settings, tcp: socket.socket | None) -> str:

@@ -201,8 +201,11 @@ STDIO_REQUESTS_MAX = 64
 BRIDGE_CONNECT_MS_MAX, BRIDGE_ANSWER_BYTES_MAX = 10_000, 16 * MIB
 BRIDGE_QUIET_MS_MAX, BRIDGE_TRUST_MS_MAX = 20_000, 2_000
 BRIDGE_PATIENCE_MS, BRIDGE_PAUSE_MS_MIN, BRIDGE_PAUSE_MS_MAX = 30_000, 50, 1_000
-# A store that a daemon held is left to the daemon's next start for so long, before a bridge takes it over.
-TAKE_OVER_AFTER_MS, VACANCY_PAUSE_MS = 3_000, 100
+# A store that a daemon held is left to the daemon's next start for so long, before a bridge takes it over; one that
+# another agent program's process held, to a daemon that may have asked for it.
+TAKE_OVER_AFTER_MS, TAKE_OVER_SOON_MS, VACANCY_PAUSE_MS = 3_000, 300, 100
+# How long a daemon that starts waits for a store that an agent program's process has agreed to give.
+HAND_OVER_MS_MAX, HAND_OVER_PAUSE_MS = 10_000, 20
 LOCK_TEXT_BYTES_MAX = 4 * KIB
 SETTINGS_FILE_BYTES_MAX = 64 * KIB
 
@@ -286,6 +289,7 @@ assert BODY_BYTES_MAX > 6 * CONTENT_BYTES_MAX, "the content limit must be reacha
 assert REPLY_BYTES_MAX > BODY_BYTES_MAX
 assert BRIDGE_ANSWER_BYTES_MAX >= 2 * REPLY_BYTES_MAX, "whatever the daemon answers passes the bridge"
 assert BRIDGE_QUIET_MS_MAX < KEEP_ALIVE_S * 1000, "the daemon does not close what the bridge still uses"
+assert HAND_OVER_MS_MAX > STOP_MS_MAX, "whoever gives the store away has time to finish"
 assert TAKE_OVER_AFTER_MS < BRIDGE_PATIENCE_MS, "a request outlives the wait for the store"
 assert LINE_BYTES_MAX > BODY_BYTES_MAX, "any record fits a line"
 assert BODIES_BYTES_MAX > 8 * BODY_BYTES_MAX, "eight clients may send the largest message at once"

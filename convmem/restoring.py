@@ -67,8 +67,8 @@ def restore(settings: Settings, source: Path, tell: Tell) -> Mapping[str, Any]:
     files = RealFiles(source)
     # First of all: what is no backup makes no data directory.
     restoring.read_manifest(files)
-    with holding.held(settings) as (target, _), holding.usable(settings.data_dir):
-        shelf = FileShelf(target)
+    with closing(holding.take(settings)) as held, holding.usable(settings.data_dir):
+        shelf = FileShelf(held.directory)
         table_restore.refuse_others(settings.data_dir, restoring.read_manifest(files))
         beside = {holding.LOCK, SETTINGS_FILE, "lost+found", table_restore.DIRECTORY}
         try:
@@ -76,7 +76,7 @@ def restore(settings: Settings, source: Path, tell: Tell) -> Mapping[str, Any]:
                 watch = Watch(tell, is_stopped)
                 proven = restoring.restore(
                     files,
-                    target,
+                    held.directory,
                     scratch,
                     domains(),
                     clock,

@@ -52,17 +52,25 @@ class Conversation:
         self._lines = Lines(streams.incoming)
         self._incoming = aiter(self._lines)
         self._coming: asyncio.Task[bytes | Mark | None] | None = None
+        self._is_handing_over = False
         self._handing_over: asyncio.Future[None] | None = None
         self._again: list[Taken] = []
         self._count = 0
-        self._has_ended = False
+        self._has_stopped = self._is_at_end = False
 
     def stop(self) -> None:
         """Read no further; what was read is answered."""
+        self._has_stopped = True
         self._lines.stop()
 
+    @property
+    def has_ended(self) -> bool:
+        """True if no more lines are to be read."""
+        return self._is_at_end or self._has_stopped
+
     def hand_over(self) -> None:
-        """End the iteration that goes on; the next one goes on where it stopped."""
+        """End the iteration that goes on, or else the next one at its start; what follows goes on where it stopped."""
+        self._is_handing_over = True
         if self._handing_over and not self._handing_over.done():
             self._handing_over.set_result(None)
 
@@ -77,21 +85,22 @@ class Conversation:
         Ends with the input, or where this reader is asked to hand over.
         """
         self._handing_over = asyncio.get_running_loop().create_future()
-        while taken := await self._line():
-            message = await self._read(taken)
-            if isinstance(message, jsonrpc.Request):
-                await self.room.acquire()
-            if isinstance(message, (jsonrpc.Request, jsonrpc.Notification)):
-                yield taken, message
+        try:
+            while not self._is_handing_over and (taken := await self._line()):
+                message = await self._read(taken)
+                if isinstance(message, jsonrpc.Request):
+                    await self.room.acquire()
+                if isinstance(message, (jsonrpc.Request, jsonrpc.Notification)):
+                    yield taken, message
+        finally:
+            self._is_handing_over = False
 
     async def _line(self) -> Taken | None:
         """The next line; None at the end of input, or if another reader goes on."""
         assert self._handing_over is not None
-        if self._handing_over.done():
-            return None
         if self._again:
             return self._again.pop(0)
-        if self._has_ended:
+        if self._is_at_end:
             return None
         if self._coming is None:
             self._coming = asyncio.ensure_future(self._next())
@@ -101,7 +110,7 @@ class Conversation:
         coming, self._coming = self._coming, None
         text = coming.result()
         if text is Mark.END:
-            self._has_ended = True
+            self._is_at_end = True
             return None
         self._count += 1
         if text is None:

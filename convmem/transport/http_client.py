@@ -10,11 +10,14 @@ retry or follow redirects in their own ways. TLS is imported only where it is us
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import h11
 
 from convmem.limits import BRIDGE_ANSWER_BYTES_MAX, BRIDGE_CONNECT_MS_MAX
+
+if TYPE_CHECKING:
+    import ssl
 
 READ_BYTES = 64 * 1024
 # A peer that has vanished without a word is noticed after about half a minute (tcp(7)).
@@ -134,12 +137,9 @@ async def connect(address: Address) -> Connection:
         async with asyncio.timeout(BRIDGE_CONNECT_MS_MAX / 1000):
             if address.socket:
                 return Connection(*await asyncio.open_unix_connection(address.socket, limit=READ_BYTES))
+            tls = _tls() if address.is_tls else None
             reader, writer = await asyncio.open_connection(
-                address.host,
-                address.port,
-                ssl=_tls() if address.is_tls else None,
-                happy_eyeballs_delay=HAPPY_EYEBALLS_DELAY_S,
-                limit=READ_BYTES,
+                address.host, address.port, ssl=tls, limit=READ_BYTES, **_both_families()
             )
     except TimeoutError:
         raise Unreachable(f"no connection to {address} within {BRIDGE_CONNECT_MS_MAX} ms") from None
@@ -149,10 +149,16 @@ async def connect(address: Address) -> Connection:
     return Connection(reader, writer)
 
 
-def _tls() -> object:
+def _tls() -> "ssl.SSLContext":
     import ssl
 
     return ssl.create_default_context()
+
+
+def _both_families() -> dict[str, float]:
+    """Have a name's addresses of both kinds tried side by side (RFC 8305), where the loop can do that: uvloop cannot."""
+    is_able = isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop)
+    return {"happy_eyeballs_delay": HAPPY_EYEBALLS_DELAY_S} if is_able else {}
 
 
 def _keep_alive(connected: socket.socket) -> None:

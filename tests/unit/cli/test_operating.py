@@ -2,6 +2,7 @@
 
 import fcntl
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from convmem.cli.progress import Tell
 from convmem.cli.start import Start
 from convmem.config import Settings
 from convmem.errors import Conflict, SettingInvalid, StoreLocked
-from convmem.holding import held
+from convmem.holding import take
 from convmem.transport import http
 from convmem.transport.gate import Settings as HTTPSettings
 from tests.support.served import served_in_thread
@@ -28,7 +29,7 @@ def context(environment: Mapping[str, str] | None = None) -> typer.Context:
 
 def locking(settings: Settings, tell: Tell) -> Mapping[str, Any]:
     """What an own store does: take the lock, or say who has it."""
-    with held(settings):
+    with closing(take(settings)):
         tell(1, 2, "at work")
         return {"own": str(settings.data_dir)}
 
