@@ -156,7 +156,7 @@ def _tls() -> "ssl.SSLContext":
 
 
 def _both_families() -> dict[str, float]:
-    """Have a name's addresses of both kinds tried side by side (RFC 8305), where the loop can do that: uvloop cannot."""
+    """Have both kinds of addresses of a name tried side by side (RFC 8305), where the loop can: uvloop cannot."""
     is_able = isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop)
     return {"happy_eyeballs_delay": HAPPY_EYEBALLS_DELAY_S} if is_able else {}
 
