@@ -25,6 +25,7 @@ from convmem.errors import StoreLocked
 from convmem.holding import Held
 from convmem.hooks.target import Target
 from convmem.limits import STOP_MS_MAX, TAKE_OVER_AFTER_MS, TAKE_OVER_SOON_MS, VACANCY_PAUSE_MS
+from convmem.transport import lines
 from convmem.transport.bridge import Bridge
 from convmem.transport.conversation import Conversation
 from convmem.transport.exchanges import Exchanges
@@ -32,22 +33,22 @@ from convmem.transport.http_client import Connection, Unreachable, connect
 from convmem.transport.lines import Streams
 
 
-def run_there(target: Target, path: str, streams: Streams) -> int:
+def run_there(target: Target, path: str) -> int:
     """Bridge to a daemon elsewhere, whose MCP endpoint is at `path`, until the input ends; the exit status."""
 
     async def bridge() -> int:
-        await _bridged(Conversation(streams), target, path, None)
+        await _bridged(Conversation(lines.claim()), target, path, None)
         return 0
 
     return asyncio.run(bridge())
 
 
-def run_here(settings: Settings, target: Target, streams: Streams) -> int:
+def run_here(settings: Settings, target: Target) -> int:
     """Answer from the store of this machine, whoever holds it, until the input ends; the exit status.
 
     Raises DataDirectoryUnusable if it cannot be used at all.
     """
-    held = _take(settings)
+    streams, held = lines.claim(), _take(settings)
     if held is None:
         return asyncio.run(_answer_here(settings, target, streams, None))
     from convmem import daemon
@@ -74,31 +75,29 @@ async def _bridged(conversation: Conversation, target: Target, path: str, settin
     holds it but this process: then what holds it.
     """
     bridge = Bridge(conversation, Exchanges(target.addresses, target.token, path, SystemClock()))
-    stopped = asyncio.Event()
+    loop, taken = asyncio.get_running_loop(), []
+
+    async def watch(settings: Settings) -> None:
+        taken.append(await _vacancy(settings, target))
+        bridge.leave()
 
     def stop() -> None:
         bridge.stop()
-        stopped.set()
+        deadline.reschedule(loop.time() + STOP_MS_MAX / 1000)
 
-    with stopping.on_loop(stop):
-        serving = asyncio.create_task(bridge.serve())
-        signalled = asyncio.create_task(stopped.wait())
-        vacancy = None if settings is None else asyncio.create_task(_vacancy(settings, target))
-        try:
-            await asyncio.wait((serving, signalled, *([vacancy] if vacancy else [])), return_when="FIRST_COMPLETED")
-            if vacancy is not None and vacancy.done() and not serving.done() and not stopped.is_set():
-                held = vacancy.result()
-                bridge.leave()
-                await serving
-                return held
-            await asyncio.wait((serving,), timeout=STOP_MS_MAX / 1000 if stopped.is_set() else None)
-        finally:
-            signalled.cancel()
-            if vacancy is not None:
-                vacancy.cancel()
-        if serving.done():
-            serving.result()
-    return None
+    try:
+        async with asyncio.timeout(None) as deadline, asyncio.TaskGroup() as tasks:
+            with stopping.on_loop(stop):
+                watching = None if settings is None else tasks.create_task(watch(settings))
+                await bridge.serve()
+                if watching is not None:
+                    watching.cancel()
+    except TimeoutError:
+        return None
+    except ExceptionGroup as group:
+        # One thing went wrong, and it is told as it is.
+        raise group.exceptions[0] from None
+    return taken[0] if taken else None
 
 
 async def _vacancy(settings: Settings, target: Target) -> Held:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from convmem import files
+from convmem import files, strict_json
 from convmem.config import Settings
 from convmem.errors import AddressUnusable, DataDirectoryUnusable, StoreLocked
 from convmem.limits import LOCK_TEXT_BYTES_MAX
@@ -70,8 +70,8 @@ def holder_text(data_dir: Path) -> str:
 def socket_of_stdio(text: str) -> str | None:
     """The local socket of a holder that names no URL: a process that serves an agent program. None for others."""
     try:
-        said: Any = json.loads(text)
-    except ValueError:
+        said = strict_json.parse(text.encode())
+    except strict_json.MalformedJSON:
         return None
     path = said.get("socket") if type(said) is dict and "url" not in said else None
     return path if type(path) is str else None

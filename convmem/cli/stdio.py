@@ -27,13 +27,10 @@ def stdio(
     token_file: TokenFile = None,
 ) -> None:
     """Speak MCP on stdin and stdout until stdin ends: with the store in this process, or as a bridge to its holder."""
-    from convmem.transport import lines
-
     given = {"data_dir": data_dir, "profile": profile, "redact": redact, "log_format": log_format}
     settings = settings_of(context, **given)
     if url is None and token_file is not None:
         raise SettingInvalid("--token-file goes with --url", setting="--token-file")
-    streams = lines.claim()
     journal.begin(settings.log_format, sys.stderr)
     from convmem import bridging
     from convmem.hooks.target import Misplaced, Target, address_of
@@ -41,7 +38,7 @@ def stdio(
     environment = start_of(context).environment
     if url is None:
         target = Target(None, str(settings.data_dir), environment, "")
-        raise typer.Exit(bridging.run_here(settings, target, streams))
+        raise typer.Exit(bridging.run_here(settings, target))
     try:
         file = "" if token_file is None else str(path_of(context, token_file))
         target = Target(address_of(url), "", environment, file)
@@ -51,7 +48,7 @@ def stdio(
     is_chosen = settings.sources["profile"] != "default"
     path = _path(url, settings.profile if is_chosen else None)
     logging.getLogger("convmem").info("bridge to %s%s", target.name, path)
-    raise typer.Exit(bridging.run_there(target, path, streams))
+    raise typer.Exit(bridging.run_there(target, path))
 
 
 def _path(url: str, profile: str | None) -> str:

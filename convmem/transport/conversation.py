@@ -8,12 +8,11 @@ that is coming, or cut the one that is being written.
 
 import asyncio
 from collections.abc import AsyncIterator
-from enum import Enum
 from typing import NamedTuple
 
 from convmem.limits import BODY_BYTES_MAX, STDIO_REQUESTS_MAX
 from convmem.transport import jsonrpc
-from convmem.transport.lines import Lines, Output, Streams
+from convmem.transport.lines import Lines, Mark, Output, Streams
 
 TOO_LONG = jsonrpc.Refused(jsonrpc.INVALID_REQUEST, f"the line is longer than {BODY_BYTES_MAX} bytes")
 
@@ -32,12 +31,6 @@ class Taken(NamedTuple):
     text: bytes
 
 
-class Mark(Enum):
-    """What may come instead of a line."""
-
-    END = 1
-
-
 class Conversation:
     """One client at the other end of two descriptors.
 
@@ -50,29 +43,23 @@ class Conversation:
         self.handshake = Handshake()
         self.room = asyncio.Semaphore(STDIO_REQUESTS_MAX)
         self._lines = Lines(streams.incoming)
-        self._incoming = aiter(self._lines)
-        self._coming: asyncio.Task[bytes | Mark | None] | None = None
-        self._is_handing_over = False
-        self._handing_over: asyncio.Future[None] | None = None
         self._again: list[Taken] = []
         self._count = 0
-        self._has_stopped = self._is_at_end = False
+        self._has_ended = False
 
     def stop(self) -> None:
         """Read no further; what was read is answered."""
-        self._has_stopped = True
+        self._has_ended = True
         self._lines.stop()
 
     @property
     def has_ended(self) -> bool:
-        """True if no more lines are to be read."""
-        return self._is_at_end or self._has_stopped
+        """True if there is nothing more to answer."""
+        return self._has_ended and not self._again
 
     def hand_over(self) -> None:
         """End the iteration that goes on, or else the next one at its start; what follows goes on where it stopped."""
-        self._is_handing_over = True
-        if self._handing_over and not self._handing_over.done():
-            self._handing_over.set_result(None)
+        self._lines.interrupt()
 
     def put_back(self, taken: Taken) -> None:
         """Have a line answered by whoever reads next, in the order in which the lines came."""
@@ -84,49 +71,29 @@ class Conversation:
 
         Ends with the input, or where this reader is asked to hand over.
         """
-        self._handing_over = asyncio.get_running_loop().create_future()
-        try:
-            while not self._is_handing_over and (taken := await self._line()):
-                message = await self._read(taken)
-                if isinstance(message, jsonrpc.Request):
-                    await self.room.acquire()
-                if isinstance(message, (jsonrpc.Request, jsonrpc.Notification)):
-                    yield taken, message
-        finally:
-            self._is_handing_over = False
+        while taken := await self._taken():
+            message = await self._read(taken.text)
+            if isinstance(message, jsonrpc.Request):
+                await self.room.acquire()
+            if isinstance(message, (jsonrpc.Request, jsonrpc.Notification)):
+                yield taken, message
 
-    async def _line(self) -> Taken | None:
-        """The next line; None at the end of input, or if another reader goes on."""
-        assert self._handing_over is not None
+    async def _taken(self) -> Taken | None:
+        """The next line; None if there is none for this reader."""
         if self._again:
             return self._again.pop(0)
-        if self._is_at_end:
-            return None
-        if self._coming is None:
-            self._coming = asyncio.ensure_future(self._next())
-        await asyncio.wait((self._coming, self._handing_over), return_when=asyncio.FIRST_COMPLETED)
-        if not self._coming.done():
-            return None
-        coming, self._coming = self._coming, None
-        text = coming.result()
-        if text is Mark.END:
-            self._is_at_end = True
+        while (line := await self._lines.line()) is Mark.TOO_LONG:
+            await self.output.line(jsonrpc.error(TOO_LONG))
+        if isinstance(line, Mark):
+            self._has_ended = self._has_ended or line is Mark.END
             return None
         self._count += 1
-        if text is None:
-            await self.output.line(jsonrpc.error(TOO_LONG))
-            return Taken(self._count, b"")
-        return Taken(self._count, text)
+        return Taken(self._count, line)
 
-    async def _next(self) -> bytes | Mark | None:
-        return await anext(self._incoming, Mark.END)
-
-    async def _read(self, taken: Taken) -> jsonrpc.Request | jsonrpc.Notification | jsonrpc.Response | None:
+    async def _read(self, text: bytes) -> jsonrpc.Request | jsonrpc.Notification | jsonrpc.Response | None:
         """What a line says; None if it was answered because it says nothing."""
-        if not taken.text:
-            return None
         try:
-            return jsonrpc.read(taken.text)
+            return jsonrpc.read(text)
         except jsonrpc.Refused as refused:
             await self.output.line(jsonrpc.error(refused))
             return None

@@ -72,13 +72,12 @@ class Exchanges:
                 answer = await _last_event(connection, request_id, tell)
             else:
                 answer = _answer(head, b"".join([piece async for piece in connection.body()]), request_id)
-        except BaseException:
-            connection.close()
-            raise
-        if connection.is_usable:
-            self._quiet.append((connection, address, self._clock.monotonic_ms()))
-        else:
-            connection.close()
+        finally:
+            # After a failure it is not usable: its answer is not complete.
+            if connection.is_usable:
+                self._quiet.append((connection, address, self._clock.monotonic_ms()))
+            else:
+                connection.close()
         return answer
 
     def close(self) -> None:

@@ -13,7 +13,8 @@ import fcntl
 import logging
 import os
 import select
-from collections.abc import AsyncIterator
+from collections import deque
+from enum import Enum
 from typing import NamedTuple
 
 from convmem.limits import BODY_BYTES_MAX
@@ -42,44 +43,76 @@ def claim() -> Streams:
     return Streams(0, outgoing)
 
 
+class Mark(Enum):
+    """What there is instead of a line."""
+
+    TOO_LONG = 1
+    END = 2
+    INTERRUPTED = 3
+
+
 class Lines:
-    """The lines of a descriptor, without their ends; None stands for one that was too long."""
+    """The lines of a descriptor, without their ends. What has been read is kept, whoever asks for the next line."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = Descriptor(descriptor, select.POLLIN)
-        self._has_stopped = False
+        self._whole: deque[bytes | Mark] = deque()
+        self._pending = bytearray()
+        self._is_skipping = self._is_at_end = self._is_interrupted = False
 
     def stop(self) -> None:
-        """End the iteration after the lines read so far."""
-        self._has_stopped = True
+        """Read no further: behind the lines that were read there is the end."""
+        self._is_at_end = True
         self._descriptor.wake()
 
-    async def __aiter__(self) -> AsyncIterator[bytes | None]:
-        pending, is_skipping = bytearray(), False
-        while chunk := await self._read():
-            *ended, rest = chunk.split(b"\n")
-            for piece in ended:
-                pending += piece
-                if is_skipping or len(pending) > BODY_BYTES_MAX:
-                    yield None
-                elif line := _trimmed(pending):
-                    yield line
-                pending, is_skipping = bytearray(), False
-            pending += rest
-            if is_skipping or len(pending) > BODY_BYTES_MAX:
-                pending, is_skipping = bytearray(), True
-        if is_skipping:
-            yield None
-        elif line := _trimmed(pending):
-            yield line
+    def interrupt(self) -> None:
+        """End the wait for a line, or else the next one, with Mark.INTERRUPTED; nothing is lost by that."""
+        self._is_interrupted = True
+        self._descriptor.wake()
 
-    async def _read(self) -> bytes:
-        await self._descriptor.ready()
+    async def line(self) -> bytes | Mark:
+        """The next line, or what there is instead."""
+        while True:
+            if self._is_interrupted:
+                self._is_interrupted = False
+                return Mark.INTERRUPTED
+            if self._whole:
+                return self._whole.popleft()
+            if self._is_at_end:
+                return Mark.END
+            await self._descriptor.ready()
+            if not self._is_interrupted and not self._is_at_end:
+                self._read()
+
+    def _read(self) -> None:
+        """Take what is there, without blocking: the descriptor is ready."""
         try:
-            return b"" if self._has_stopped else os.read(self._descriptor.number, READ_BYTES)
+            chunk = os.read(self._descriptor.number, READ_BYTES)
         except OSError as error:  # closed, reset, or a terminal that hung up: no more will come
             logger.info("stdin ended: %s", error.strerror)
-            return b""
+            chunk = b""
+        *ended, rest = chunk.split(b"\n")
+        for piece in ended:
+            self._add(piece)
+            self._end_line()
+        self._add(rest)
+        if not chunk:
+            self._end_line()
+            self._is_at_end = True
+
+    def _add(self, piece: bytes) -> None:
+        if not self._is_skipping:
+            self._pending += piece
+            self._is_skipping = len(self._pending) > BODY_BYTES_MAX
+        if self._is_skipping:
+            self._pending.clear()
+
+    def _end_line(self) -> None:
+        if self._is_skipping:
+            self._whole.append(Mark.TOO_LONG)
+        elif line := _trimmed(self._pending):
+            self._whole.append(line)
+        self._pending, self._is_skipping = bytearray(), False
 
 
 def _trimmed(line: bytearray) -> bytes:

@@ -57,16 +57,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "transfer": {"errors", "limits", "domain", "files", "strict_json", "store"},
     "catalog": {"errors", "limits", "domain", "inputs", "strict_json", "reach"},
-    "transport": {"errors", "limits", "domain", "catalog", "strict_json", "cursors", "reach", "tokens"},
+    "transport": {"errors", "limits", "clock", "domain", "catalog", "strict_json", "cursors", "reach", "tokens"},
     "addresses": set(),
     "data_dir": {"limits"},
     "config": {"errors", "limits", "files", "addresses", "data_dir"},
-    "holding": {"errors", "limits", "files", "config"},
+    "holding": {"errors", "limits", "files", "config", "strict_json"},
     "engine": {"errors", "limits", "clock", "files", "domain", "store", "transfer", "holding", "reach"},
     "daemon": {
         *("errors", "limits", "clock", "text", "files", "strict_json", "domain", "store", "messages", "catalog"),
         *("memory", "tables", "inputs", "reach", "tokens"),
-        *("transfer", "transport", "config", "addresses", "holding", "engine", "stopping"),
+        *("transfer", "transport", "config", "addresses", "holding", "engine", "stopping", "hooks"),
     },
     "cli": {
         *("daemon", "hooks", "profile_text", "row_text", "config", "errors", "files", "stopping", "store"),
@@ -83,8 +83,10 @@ SAME_PART = {
     **dict.fromkeys(("indexer", "maintenance", "phases", "reading", "scrub", "spools", "table_reading"), "engine"),
     **dict.fromkeys(
         (
+            "bridging",
             "distilling",
             "gateway",
+            "handing_over",
             "offline",
             "profiles",
             "restoring",
