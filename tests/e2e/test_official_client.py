@@ -81,12 +81,42 @@ async def over_stdio(mode: str, tmp_path: Path, **_: Any) -> AsyncIterator[Clien
         yield client
 
 
-DOORS = (over_tcp, over_the_local_socket, with_the_token, over_stdio)
+def bridge(*arguments: str) -> StdioServerParameters:
+    """A process that speaks stdio on this side and HTTP on the other."""
+    return StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "convmem", "stdio", "--profile", "messages", *arguments],
+        env={"PATH": os.environ["PATH"]},
+        cwd=REPOSITORY,
+    )
+
+
+@asynccontextmanager
+async def through_a_bridge(mode: str, guarded: Daemon, **_: Any) -> AsyncIterator[Client]:
+    """Beside the daemon: no token is asked for there."""
+    async with Client(bridge("--data-dir", str(guarded.data_dir)), mode=mode) as client:
+        yield client
+
+
+@asynccontextmanager
+async def through_a_bridge_to_a_url(mode: str, guarded: Daemon, tmp_path: Path, **_: Any) -> AsyncIterator[Client]:
+    token_file = tmp_path / "token"
+    token_file.write_text(TOKEN + "\n")
+    async with Client(bridge("--url", guarded.url, "--token-file", str(token_file)), mode=mode) as client:
+        yield client
+
+
+DOORS = (
+    *(over_tcp, over_the_local_socket, with_the_token, over_stdio),
+    *(through_a_bridge, through_a_bridge_to_a_url),
+)
 ORIGINS = {
     over_tcp: ("local", "http"),
     over_the_local_socket: ("local", "socket"),
     with_the_token: ("env", "http"),
     over_stdio: ("local", "stdio"),
+    through_a_bridge: ("local", "socket"),
+    through_a_bridge_to_a_url: ("env", "http"),
 }
 
 

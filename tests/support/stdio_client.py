@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,12 +33,13 @@ class StdioClient:
 
     def __init__(
         self,
-        data_dir: Path,
+        data_dir: Path | None,
         *arguments: str,
         environment: Mapping[str, str] | None = None,
         reads_journal: bool = True,
     ) -> None:
-        command = [sys.executable, "-W", "default", "-m", "convmem", "stdio", "--data-dir", str(data_dir), *arguments]
+        where = () if data_dir is None else ("--data-dir", str(data_dir))
+        command = [sys.executable, "-W", "default", "-m", "convmem", "stdio", *where, *arguments]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -99,7 +100,8 @@ class StdioClient:
     def rest(self) -> list[Any]:
         """End the input; what else is answered."""
         assert self.process.stdin is not None
-        self.process.stdin.close()
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
         self._threads[0].join(END_S)
         answers = []
         while (answer := self.answer()) is not None:
@@ -137,7 +139,7 @@ def writing(request_id: int | str, content: str, session_id: str = "s") -> bytes
 
 
 @contextmanager
-def stdio(data_dir: Path, *arguments: str, **more: Any) -> Iterator[StdioClient]:
+def stdio(data_dir: Path | None, *arguments: str, **more: Any) -> Iterator[StdioClient]:
     """A process that runs inside the block and is gone behind it."""
     client = StdioClient(data_dir, *arguments, **more)
     try:
