@@ -14,6 +14,7 @@ from convmem.cli import app
 from convmem.config import SETTINGS
 from convmem.daemon import domains
 from convmem.errors import EXIT_STATUS
+from convmem.transport import exchanges
 from convmem.transport.requests import STATUS
 from tests.support import written_pages
 from tests.support.pages import DOCS, README, blocks, every_page, page, section, table
@@ -123,6 +124,19 @@ def test_the_exit_statuses_are_those_of_the_code():
         min(status for status in EXIT_STATUS.values() if status > 2),
         max(EXIT_STATUS.values()),
     )
+
+
+def test_every_error_of_the_bridge_is_explained():
+    explained = {row[0].strip("`") for row in table(section(page("stdio.md"), "What a restart looks like"))}
+    said = {
+        node.args[1].value
+        for path in modules(PACKAGE / "transport")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "failure"
+        if isinstance(node.args[1], ast.Constant)
+    }
+    assert said == explained
+    assert str(exchanges.SERVER_ERROR) in page("stdio.md")
 
 
 def test_every_http_status_that_refuses_is_explained():
