@@ -197,6 +197,8 @@ PROGRESS_INTERVAL_MS_MIN, PROGRESS_SILENCE_S_MAX = 100, 10
 STDIO_REQUESTS_MAX = 64
 LOCK_TEXT_BYTES_MAX = 4 * KIB
 SETTINGS_FILE_BYTES_MAX = 64 * KIB
+# Configurations of other programs, which `convmem connect` reads whole.
+CONFIG_BYTES_MAX, CONFIG_LEVELS_MAX = 32 * MIB, 200
 
 # The client for hooks. What a host hands over, and how long it may be silent; how long it is held up for an answer, for
 # its turn at the spool, and where that does not come for the place beside it, which holds so much.
