@@ -11,7 +11,7 @@ import errno
 import os
 import shutil
 import stat
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from convmem.files import DIRECTORY_MODE, FILE_MODE, RealFiles, remove
@@ -55,20 +55,19 @@ def replace(path: Path, before: bytes | None, after: bytes, time: str) -> Path |
     target = Path(os.path.realpath(path))
     if before is None:
         target.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-    backup = None if before is None else _kept(target, before, time)
     _sweep_parts(target)
     part = target.with_name(PART.format(target.name, os.getpid()))
-    try:
+    backup = None
+    with ExitStack() as undone:
+        if before is not None:
+            backup = _kept(target, before, time)
+            undone.callback(remove, backup)
         _write(part, after, None if before is None else target)
+        undone.callback(remove, part)
         if read(target) != before:
             raise Changed
         os.replace(part, target)
-    except BaseException:
-        if backup is not None:
-            remove(backup)
-        raise
-    finally:
-        remove(part)
+        undone.pop_all()
     RealFiles(target.parent).sync_directory()
     return backup
 
@@ -105,16 +104,14 @@ def _kept(target: Path, before: bytes, time: str) -> Path:
 def _write(path: Path, data: bytes, like: Path | None) -> None:
     """A new file, on the disk when this returns, with the rights and attributes of another. FileExistsError."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    with os.fdopen(os.open(path, flags, FILE_MODE), "wb") as file:
-        try:
-            if like is not None:
-                _liken(file.fileno(), path, like)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        except BaseException:
-            remove(path)
-            raise
+    with os.fdopen(os.open(path, flags, FILE_MODE), "wb") as file, ExitStack() as undone:
+        undone.callback(remove, path)
+        if like is not None:
+            _liken(file.fileno(), path, like)
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+        undone.pop_all()
 
 
 def _liken(descriptor: int, path: Path, like: Path) -> None:
