@@ -10,7 +10,6 @@ Rejected: files.appearing. What it writes is for the owner alone, as ours is; he
 import errno
 import os
 import shutil
-import stat
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -28,13 +27,13 @@ class Changed(Exception):
 
 def read(path: Path) -> bytes | None:
     """The bytes of a file, None if there is none; links are followed. OSError, also for what is no regular file."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
         data = file.read(CONFIG_BYTES_MAX + 1)
     if len(data) > CONFIG_BYTES_MAX:
         raise OSError(errno.EFBIG, f"larger than {CONFIG_BYTES_MAX} bytes", str(path))

@@ -51,10 +51,9 @@ def test_an_entry_is_found_in_every_form(text: str, left: str):
 
 
 def test_what_a_person_added_to_the_table_stays():
-    text = '[mcp_servers.convmem]\n  command = "x" # old\ntool_timeout_sec = 9 # mine\n\n[mcp_servers.convmem.env]\nA = "1"\n'
-    assert toml_edits.merged(text, PATH, ENTRY, OURS) == (
-        '[mcp_servers.convmem]\ntool_timeout_sec = 9 # mine\nurl = "u"\n\n[mcp_servers.convmem.env]\nA = "1"\n'
-    )
+    text = '[mcp_servers.convmem]\n{}tool_timeout_sec = 9 # mine\n{}\n[mcp_servers.convmem.env]\nA = "1"\n'
+    changed = toml_edits.merged(text.format('  command = "x" # old\n', ""), PATH, ENTRY, OURS)
+    assert changed == text.format("", 'url = "u"\n')
 
 
 def test_a_value_is_replaced_where_it_stands():
