@@ -281,6 +281,7 @@ def test_a_change_by_another_program_is_taken_along(tmp_path: Path, monkeypatch:
     assert asked(tmp_path, "claude-code") == 0
     assert json.loads(path.read_text())["a"] == 10
     assert len(beside(path)) == 1
+    path.write_text("{}")
     left[0] = 100
     assert asked(tmp_path, "claude-code") == 1
     assert json.loads(path.read_text()) == {"a": 10 + left[0]}
