@@ -61,6 +61,8 @@ def connect(
     with_url = program.speaks_http and not stdio
     if with_url and token_file is not None:
         raise typer.BadParameter(f"--token-file goes with --stdio: {program.title} takes {TOKEN_VARIABLE}")
+    if url is None and token_file is not None:
+        raise typer.BadParameter("--token-file goes with --url: whoever opens the store of this machine needs none")
     target = _target(settings, url, profile) if with_url or url is not None else None
     needs_token = target is not None and _needs_token(target, settings, start.environment)
     if with_url:

@@ -67,7 +67,8 @@ def replace(path: Path, before: bytes | None, after: bytes, time: str) -> Path |
             raise Changed
         os.replace(part, target)
         undone.pop_all()
-    RealFiles(target.parent).sync_directory()
+    with suppress(OSError):  # It is replaced by now, and whole under either name.
+        RealFiles(target.parent).sync_directory()
     return backup
 
 

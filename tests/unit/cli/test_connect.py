@@ -176,6 +176,7 @@ def test_http_over_a_network_is_remarked_on(tmp_path: Path, capsys: pytest.Captu
         (("codex", "--url", f"http://me:{SECRET}@central"), "a token does not belong in a URL"),
         (("codex", "--url", "http://me:hunter2@central"), "must not hold a user or a password"),
         (("codex", "--token-file", "token"), "goes with --stdio"),
+        (("codex", "--stdio", "--token-file", "token"), "goes with --url"),
         ((), "Missing argument"),
     ],
 )

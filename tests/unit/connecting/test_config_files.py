@@ -90,6 +90,37 @@ def test_what_somebody_else_wrote_meanwhile_stays(tmp_path: Path, before: bytes 
         assert names(tmp_path) == []
 
 
+@pytest.mark.parametrize("fault_at", [1, 2])
+def test_a_full_disk_leaves_what_was_there_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault_at: int
+):
+    path = tmp_path / "a.json"
+    path.write_bytes(b"before")
+    real, flushes = os.fsync, []
+
+    def fsync(descriptor: int) -> None:
+        flushes.append(descriptor)
+        if len(flushes) == fault_at:
+            raise OSError(28, "No space left on device")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(OSError, match="No space left"):
+        config_files.replace(path, b"before", b"after", TIME)
+    assert (path.read_bytes(), names(tmp_path)) == (b"before", ["a.json"])
+
+
+def test_everything_is_on_the_disk_before_the_file_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "a.json"
+    path.write_bytes(b"before")
+    steps: list[str] = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *given, name=name, real=real: (steps.append(name), real(*given)))
+    config_files.replace(path, b"before", b"after", TIME)
+    assert steps == ["fsync", "fsync", "replace", "fsync"]
+
+
 def test_two_copies_of_one_second_are_two_files(tmp_path: Path):
     path = tmp_path / "a.json"
     path.write_bytes(b"0")
