@@ -56,9 +56,9 @@ def mcp_servers(url: Mapping[str, Any] | None, reference: str) -> dict[str, Any]
 
 
 IN_BRACES = r"\{env:[A-Z_]+\}"
-REMOTE = {"type": {"const": "remote"}, "url": URL}
+REMOTE = {"type": {"const": "remote"}, "url": URL, "oauth": {"const": False}}
 LOCAL = {"type": {"const": "local"}, "command": {**TEXTS, "minItems": 1}}
-REMOTE_OR_NOT = {"headers": map_of(IN_BRACES), "oauth": {"const": False}}
+REMOTE_OR_NOT = {"headers": map_of(IN_BRACES)}
 ENABLED = {"enabled": {"type": "boolean"}}
 DISABLED = {"disabled": {"type": "boolean"}}
 OPENCODE = {

@@ -261,6 +261,8 @@ def test_opencode_is_written_where_its_entry_is(tmp_path: Path, capsys: pytest.C
     assert json.loads(new.read_text())["mcp"]["convmem"]["url"] == f"{URL}/all"
     assert old.read_text() == "{}"
     old.write_text('{"mcp": {"servers": {"convmem": {}}}}')
+    assert asked(tmp_path, "opencode") == 0
+    assert json.loads(new.read_text())["mcp"]["convmem"]["url"] == URL, "of two files the later one counts"
     assert asked(tmp_path, "opencode", "--remove") == 0
     assert json.loads(old.read_text()) == {"mcp": {"servers": {}}}
     assert json.loads(new.read_text()) == {"mcp": {"x": {"type": "local", "command": ["x"]}}}
