@@ -197,8 +197,10 @@ PROGRESS_INTERVAL_MS_MIN, PROGRESS_SILENCE_S_MAX = 100, 10
 STDIO_REQUESTS_MAX = 64
 LOCK_TEXT_BYTES_MAX = 4 * KIB
 SETTINGS_FILE_BYTES_MAX = 64 * KIB
-# Configurations of other programs, which `convmem connect` reads whole.
+# Configurations of other programs: how large, how deep; how often a change begins again because another program was
+# quicker, and how many copies one second may have.
 CONFIG_BYTES_MAX, CONFIG_LEVELS_MAX = 32 * MIB, 200
+CONFIG_ATTEMPTS_MAX, CONFIG_COPIES_A_SECOND_MAX = 3, 100
 
 # The client for hooks. What a host hands over, and how long it may be silent; how long it is held up for an answer, for
 # its turn at the spool, and where that does not come for the place beside it, which holds so much.

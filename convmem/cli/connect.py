@@ -28,7 +28,6 @@ from convmem.connecting.daemon_urls import DaemonURL
 from convmem.connecting.misfits import Misfit
 from convmem.errors import DataDirectoryUnusable
 
-ATTEMPTS = 3
 PROGRAM = "convmem"
 Edit = Callable[[str], str]
 
@@ -216,17 +215,11 @@ def _file_to_change(program: Client, files: list[Path]) -> Path:
 
 def _changed(path: Path, edit: Edit) -> tuple[bool, Path | None]:
     """Edit a file; whether that changed it, and the copy of what was there. CallFailed leaves it as it was."""
-    for _ in range(ATTEMPTS):
-        before = _read(path)
-        with _told(path):
-            after = edit(documents.decoded(before or b"")).encode()
-            if after == (before or b""):
-                return False, None
-            try:
-                return True, config_files.replace(path, before, after, _time())
-            except Changed:
-                continue
-    raise CallFailed(f"{path}: another program keeps writing it; end that and try again")
+    with _told(path):
+        try:
+            return config_files.change(path, lambda before: edit(documents.decoded(before)).encode(), _time())
+        except Changed:
+            raise CallFailed(f"{path}: another program keeps writing it; end that and try again") from None
 
 
 def _read(path: Path) -> bytes | None:

@@ -10,14 +10,14 @@ Rejected: files.appearing. What it writes is for the owner alone, as ours is; he
 import errno
 import os
 import shutil
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from convmem.files import DIRECTORY_MODE, FILE_MODE, RealFiles, remove
-from convmem.limits import CONFIG_BYTES_MAX
+from convmem.limits import CONFIG_ATTEMPTS_MAX, CONFIG_BYTES_MAX, CONFIG_COPIES_A_SECOND_MAX
 
 BACKUP_MARK = ".convmem-backup-"
-BACKUPS_A_SECOND = 100
 PART = ".{}.convmem-{}.part"
 
 
@@ -43,6 +43,21 @@ def read(path: Path) -> bytes | None:
 def is_private(path: Path) -> bool:
     """True if nobody but the owner can read the file. OSError if it is not there."""
     return not os.stat(path).st_mode & 0o077
+
+
+def change(path: Path, edit: Callable[[bytes], bytes], time: str) -> tuple[bool, Path | None]:
+    """Replace a file by what `edit` makes of it (of nothing, if there is none): whether that is something else, and the
+    copy that was kept. Begins again if somebody else was quicker; Changed if that goes on. OSError, and what `edit`
+    raises.
+    """
+    for _ in range(CONFIG_ATTEMPTS_MAX):
+        before = read(path)
+        after = edit(before or b"")
+        if after == (before or b""):
+            return False, None
+        with suppress(Changed):
+            return True, replace(path, before, after, time)
+    raise Changed
 
 
 def replace(path: Path, before: bytes | None, after: bytes, time: str) -> Path | None:
@@ -93,7 +108,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _kept(target: Path, before: bytes, time: str) -> Path:
-    for number in range(BACKUPS_A_SECOND):
+    for number in range(CONFIG_COPIES_A_SECOND_MAX):
         backup = target.with_name(target.name + BACKUP_MARK + time + (f"-{number}" if number else ""))
         with suppress(FileExistsError):
             _write(backup, before, target)
