@@ -208,6 +208,10 @@ TAKE_OVER_AFTER_MS, TAKE_OVER_SOON_MS, VACANCY_PAUSE_MS = 3_000, 300, 100
 HAND_OVER_MS_MAX, HAND_OVER_PAUSE_MS = 10_000, 20
 LOCK_TEXT_BYTES_MAX = 4 * KIB
 SETTINGS_FILE_BYTES_MAX = 64 * KIB
+# Configurations of other programs: how large, how deep; how often a change begins again because another program was
+# quicker, and how many copies one second may have.
+CONFIG_BYTES_MAX, CONFIG_LEVELS_MAX = 32 * MIB, 200
+CONFIG_ATTEMPTS_MAX, CONFIG_COPIES_A_SECOND_MAX = 3, 100
 
 # The client for hooks. What a host hands over, and how long it may be silent; how long it is held up for an answer, for
 # its turn at the spool, and where that does not come for the place beside it, which holds so much.

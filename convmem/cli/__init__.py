@@ -18,6 +18,7 @@ from convmem.cli import (
     check,
     compact,
     config,
+    connect,
     distill,
     export,
     import_,
@@ -50,6 +51,7 @@ app = typer.Typer(
 )
 app.command("serve")(serve.serve)
 app.command("stdio")(stdio.stdio)
+app.command("connect")(connect.connect)
 app.command("search")(search.search)
 app.command("sessions")(sessions.sessions)
 app.command("show")(show.show)

@@ -1,6 +1,7 @@
 """What the pages say is what there is: verbs, settings, tools, statuses, links and set-up commands, both ways."""
 
 import ast
+import json
 import os
 import re
 
@@ -10,8 +11,10 @@ import typer.main
 from convmem import __version__, config
 from convmem.addresses import parse
 from convmem.catalog import Catalog
-from convmem.cli import app
+from convmem.cli import app, run
 from convmem.config import SETTINGS
+from convmem.connecting.clients import CLIENTS, Server
+from convmem.connecting.documents import snippet
 from convmem.daemon import domains
 from convmem.errors import EXIT_STATUS
 from convmem.transport import exchanges
@@ -150,6 +153,39 @@ def test_every_http_status_that_refuses_is_explained():
     }
     refused |= set(STATUS.values())
     assert refused == explained
+
+
+def test_the_entries_on_the_page_are_what_connect_prints(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["/usr/local/bin/convmem"])
+    printed = {}
+    for name in CLIENTS:
+        assert run(["connect", name, "--print"], {}, tmp_path) == 0
+        printed[name] = capsys.readouterr().out
+    text = section(page("connecting.md"), "What the entry says")
+    shown = re.findall(r"^([^\n]+)\n\n```(?:json|toml)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(shown) == len(CLIENTS)
+    for name, client in CLIENTS.items():
+        assert [block for before, block in shown if re.match(rf"{client.title}[:. ]", before)] == [printed[name]]
+    (entry,) = blocks(page("README.md"), "json")
+    assert json.loads(entry) == json.loads(printed["claude-code"])
+
+
+def test_the_commands_that_connect_can_be_run(tmp_path):
+    for line in blocks(page("connecting.md"), "sh")[0].splitlines():
+        program, *words = line.split()
+        assert program == "convmem"
+        assert run(words, {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}, tmp_path) == 0
+
+
+def test_the_page_of_clients_says_how_each_finds_its_token():
+    rows = {row[0].strip("`"): row[1:] for row in table(section(page("connecting.md"), "Tokens"))}
+    assert set(rows) == set(CLIENTS)
+    for name, client in CLIENTS.items():
+        servers = [Server("https://h/mcp", needs_token=True), Server(None, ("convmem", "stdio"), needs_token=True)]
+        for cell, server in zip(rows[name], servers, strict=True):
+            text = snippet(client.form, client.paths[0], client.entry(server, client.paths[0]))
+            if client.sees_environment:
+                assert cell.strip("`") in " ".join(text.split()).replace("[ ", "[").replace(" ]", "]")
 
 
 def test_the_map_of_the_source_names_modules_that_exist():
