@@ -79,14 +79,14 @@ _PREFIXES = (
     *(("pscale_pw_", "A-Za-z0-9_.-", 24), ("pul-", HEX, 40), ("tskey-", ID, 20), ("LTAI", WORD, 16)),
     *(("AKID", WORD, 32), ("EAA", WORD, 60), ("phc_", WORD, 32), ("phx_", WORD, 32)),
     *(("bkua_", HEX, 40), ("HRKU-", ID, 30), ("v1.0-", "0-9a-f-", 30), ("ABSK", BASE64, 60), ("dop_v1_", HEX, 48)),
-    *(("doo_v1_", HEX, 48), ("dor_v1_", HEX, 48), ("pypi-AgE", ID, 16), ("whsec_", BASE64, 16)),
+    *(("doo_v1_", HEX, 48), ("dor_v1_", HEX, 48), ("pypi-AgE", ID, 16), ("whsec_", BASE64, 16), ("cvm_", ID, 32)),
 )
 _PREFIX_CUES = tuple(prefix.lower() for prefix, _, _ in _PREFIXES)
 _PREFIXED = "|".join(prefix.replace(".", r"\.") + f"[{of}]{{{least},}}" for prefix, of, least in _PREFIXES)
 # Those of them that mean nothing else, so that a key which is split soon behind them is one.
 _SPLIT_CUES = (
     *("sk-ant-", "sk-proj-", "sk-or-", "sk-svcacct-", "sk-admin-", "sk-live-", "sk-test-", "gsk_"),
-    *("xai-", "pplx-", "glsa_", "dop_v1_", "shpat_", "hvs.", "dckr_pat_", "lin_api_", "ntn_"),
+    *("xai-", "pplx-", "glsa_", "dop_v1_", "shpat_", "hvs.", "dckr_pat_", "lin_api_", "ntn_", "cvm_"),
 )
 _SPLIT = "|".join(_SPLIT_CUES).replace(".", r"\.")
 _TWILIO = r"AC(?<![A-Za-z0-9]AC)[0-9a-f]{32}\\{0,8}[\"']?[ \t]{0,4}[,:][ \t]{0,4}\\{0,8}[\"']?[0-9a-f]{32}(?![0-9a-f])"
