@@ -25,6 +25,8 @@ from convmem.tables import chunks, history, queries
 from convmem.tables.chunks import Chunk, Entry
 from convmem.targets import TableDecider, TableFile, TableStamp
 
+# What stands for the row that a deletion took away, once nobody shall know it: JSON, as what it stands for.
+PURGED = "null"
 OF_ROW = "WHERE table_name = ? AND row_id = ?"
 COLUMNS = "version, recorded_at, op, data_json, prev_data_json, origin"
 
@@ -188,7 +190,7 @@ def _purge_piece(connection: apsw.Connection, asked: Asked, row: Row, piece: Pie
     for entry, is_old in zip(piece.entries, goes, strict=True):
         kept: Entry | None = entry
         if is_old and entry.version == row.newest:
-            kept = msgspec.structs.replace(entry, data_json=None, prev_data_json=None)
+            kept = _emptied(entry)
             gone += kept != entry
         elif is_old:
             kept, gone = None, gone + 1
@@ -203,6 +205,13 @@ def _purge_piece(connection: apsw.Connection, asked: Asked, row: Row, piece: Pie
         if before is not None:
             _tell_next(connection, asked.table, row.row_id, before)
     return gone
+
+
+def _emptied(entry: Entry) -> Entry:
+    """An entry without its texts. Of a deletion that says nothing of what it deleted, others would look for it in the
+    entry before.
+    """
+    return msgspec.structs.replace(entry, data_json=None, prev_data_json=PURGED if entry.op == "delete" else None)
 
 
 def _with_what_was(entry: Entry, before: Entry) -> Entry:

@@ -12,7 +12,7 @@ from convmem.domain import Origin
 from convmem.tables import chunks, create, history
 from convmem.tables.chunks import Entry
 from convmem.tables.history import Keeping
-from convmem.tables.purging import START, Asked, Damaged, PurgeHistory, count, finish, is_unfinished, purge
+from convmem.tables.purging import PURGED, START, Asked, Damaged, PurgeHistory, count, finish, is_unfinished, purge
 from convmem.targets import TableFile, TableStamp
 
 ORIGIN = Origin("local", "test")
@@ -92,6 +92,9 @@ def test_of_a_row_that_is_gone_the_newest_version_stays_without_its_texts(file: 
     assert purge_all(file, 100, 0)[0] == 39 + 3
     assert versions(file, "b") == [3]
     assert said(file, "b", 3) == (None, None)
+    found = history.at_version(file, "t", "b", 3)
+    assert found is not None
+    assert found.prev_data_json == PURGED
     # Nothing is left to be purged, and no version is given twice.
     assert purge_all(file, 100, 0)[0] == 0
     assert history.append(file, "t", "b", "create", "{}", None, ORIGIN, 99, keeping=KEEPING) == 4
