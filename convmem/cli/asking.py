@@ -15,8 +15,6 @@ from convmem.config import Settings, client_token
 from convmem.errors import Busy, ConvmemError, SettingInvalid, StoreLocked
 
 if TYPE_CHECKING:
-    from convmem.access import StoreAccess
-    from convmem.catalog import Catalog
     from convmem.cli.call import Explained, Place
 
 LOG, INDEX = "convmem.log", "index-*.db"
@@ -219,9 +217,7 @@ async def _ask_own_store(settings: Settings, tool: str, arguments: Mapping[str, 
         return await _asked_here(catalog, access, tool, arguments)
 
 
-async def _asked_here(
-    catalog: "Catalog", access: "StoreAccess", tool: str, arguments: Mapping[str, Any]
-) -> "Explained":
+async def _asked_here(catalog: Any, access: Any, tool: str, arguments: Mapping[str, Any]) -> "Explained":
     import asyncio
 
     from convmem.cli.call import Explained, refusal
