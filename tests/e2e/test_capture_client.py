@@ -85,9 +85,9 @@ def test_hosts_at_once_and_a_daemon_that_is_killed_again_and_again(
 
     def disturb() -> int:
         times = 0
-        while not have_ended.wait(0.7):
+        while not have_ended.wait(0.3):
             running.kill()
-            have_ended.wait(0.3)
+            have_ended.wait(0.2)
             running.start()
             times += 1
         return times
@@ -98,7 +98,7 @@ def test_hosts_at_once_and_a_daemon_that_is_killed_again_and_again(
             at_once(environment, sessions)
         finally:
             have_ended.set()
-        assert disturbed.result() >= 2
+        assert disturbed.result() >= 1
     assert drained(environment) == EMPTY
     client = running.client("messages")
     for session_id, events in sessions.items():
