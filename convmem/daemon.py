@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from contextlib import asynccontextmanager, closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from convmem import checking, files, handing_over, holding, maintenance, stopping, table_places
+from convmem import checking, files, handing_over, holding, liveness, maintenance, stopping, table_places
 from convmem.access import StoreAccess
 from convmem.clock import SystemClock
 from convmem.config import Settings
@@ -25,6 +25,7 @@ from convmem.files import RealFiles
 from convmem.gateway import Gateway
 from convmem.holding import Held
 from convmem.limits import STOP_MS_MAX
+from convmem.notifying import ServiceManager, Telling
 from convmem.tokens import TokenBook
 from convmem.transport import http, loading
 from convmem.transport import stdio as stdio_transport
@@ -64,8 +65,9 @@ def run(main: Coroutine[Any, Any, int]) -> int:
     return uvloop.run(main)
 
 
-async def serve(settings: Settings, announce: Callable[[str], None]) -> int:
-    """Serve HTTP until a signal; return the exit status. `announce` is given the one line that says what runs.
+async def serve(settings: Settings, announce: Callable[[str], None], manager: ServiceManager) -> int:
+    """Serve HTTP until a signal; return the exit status. `announce` is given the one line that says what runs, and the
+    service `manager` is told how the daemon is.
 
     Raises the OperatorError that refuses the start.
     """
@@ -87,7 +89,16 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> int:
         async def tell() -> None:
             announce(_line(settings, url, await asyncio.to_thread(load_catalog), has_tokens=book.is_needed))
 
-        return await _until_stopped(engine, [server.serve([tcp, *unix])], server.stop, tell)
+        socket = str(settings.socket) if unix else None
+        telling = Telling(
+            manager, functools.partial(liveness.opened, engine), functools.partial(liveness.works, engine, socket)
+        )
+
+        def stop() -> None:
+            telling.stop()
+            server.stop()
+
+        return await _until_stopped(engine, [server.serve([tcp, *unix]), telling.run()], stop, tell)
 
 
 async def stdio(settings: Settings, conversation: Conversation, held: Held) -> int:

@@ -194,6 +194,9 @@ KEEP_ALIVE_S = 75
 STOP_GRACE_S = 3
 # Lines of progress of a long operation: not closer together than this, and never further apart.
 PROGRESS_INTERVAL_MS_MIN, PROGRESS_SILENCE_S_MAX = 100, 10
+# What a service manager is told: how long a look at the store that opens may take and how much longer it shall wait
+# meanwhile, and how rarely the daemon looks whether it works.
+NOTIFY_OPENING_MS, NOTIFY_EXTENSION_MS, NOTIFY_INTERVAL_MS_MAX = 5_000, 30_000, 30_000
 STDIO_REQUESTS_MAX = 64
 # The bridge from stdio to a daemon: how long it waits for a connection, how large an answer may be, how long a
 # connection that was quiet is still used (for what must not be sent twice: how long it is trusted), how long a request
@@ -291,6 +294,7 @@ assert BATCH_BYTES_MAX + 2 * CONTENT_BYTES_MAX < FRAME_BYTES_MAX, "any batch fit
 assert CONTENT_BYTES_MAX < BATCH_BYTES_MAX <= MAILBOX_BYTES_MAX
 assert BODY_BYTES_MAX > 6 * CONTENT_BYTES_MAX, "the content limit must be reachable however the text is escaped"
 assert REPLY_BYTES_MAX > BODY_BYTES_MAX
+assert NOTIFY_EXTENSION_MS > 2 * NOTIFY_OPENING_MS, "a manager hears in time that it shall wait on"
 assert BRIDGE_ANSWER_BYTES_MAX >= 2 * REPLY_BYTES_MAX, "whatever the daemon answers passes the bridge"
 assert BRIDGE_QUIET_MS_MAX < KEEP_ALIVE_S * 1000, "the daemon does not close what the bridge still uses"
 assert HAND_OVER_MS_MAX > STOP_MS_MAX, "whoever gives the store away has time to finish"

@@ -64,8 +64,10 @@ def serve(
     for name in unknown_variables(start_of(context).environment):
         logging.getLogger("convmem").warning("%s is no setting: `convmem config` lists those that are", name)
     from convmem import daemon
+    from convmem.notifying import service_manager
 
-    raise typer.Exit(daemon.run(daemon.serve(settings, _announce)))
+    manager = service_manager(start_of(context).environment)
+    raise typer.Exit(daemon.run(daemon.serve(settings, _announce, manager)))
 
 
 def _announce(line: str) -> None:
