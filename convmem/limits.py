@@ -138,6 +138,12 @@ EXPORT_PREVIEW_CODE_POINTS_MAX = 500
 # Backups.
 MANIFEST_BYTES_MAX = 1 * MIB
 BACKUP_EVERY_S_MAX = 366 * 24 * 3600
+# The doctor: how long each of its steps may take, how much of an answer it reads, what it warns of (the end of a
+# certificate, clocks that differ, slow answers, a large list of tools), how often it measures, and what it sends.
+DOCTOR_STEP_MS_MAX, DOCTOR_ANSWER_BYTES_MAX = 5_000, 1 * MIB
+DOCTOR_CERTIFICATE_DAYS_MIN, DOCTOR_CLOCK_MS_MAX, DOCTOR_LATENCY_MS_MAX = 14, 60_000, 1_000
+DOCTOR_TOOLS_BYTES_MAX, DOCTOR_PINGS = 64 * KIB, 5
+DOCTOR_BODY_BYTES, DOCTOR_SPACE_BYTES_MIN = CONTENT_BYTES_MAX + 256 * KIB, 64 * MIB
 # Device tokens.
 TOKEN_NAME_BYTES_MAX, TOKENS_MAX, TOKENS_BYTES_MAX = 64, 1_000, 1 * MIB
 

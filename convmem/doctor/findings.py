@@ -4,7 +4,7 @@ The name begins with the check that it comes from: `tls-expired` is of the check
 hold all of them; nothing is found that does not stand there, and docs/troubleshooting.md is written from them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -71,12 +71,7 @@ def check_of(name: str) -> str:
     return name.partition("-")[0]
 
 
-def status_of(findings: list[Finding]) -> int:
+def status_of(findings: Sequence[Finding]) -> int:
     """The exit status: that of the first failure with one of its own, else FAILURE if there was any, else DONE."""
     found = [finding.kind.status for finding in findings if finding.kind.outcome == "failure"]
     return next((status for status in found if status != FAILURE), FAILURE if found else DONE)
-
-
-def listed(kinds: Mapping[str, Kind]) -> Iterator[tuple[str, Kind]]:
-    """Name and row of all findings, in their order."""
-    yield from kinds.items()

@@ -7,16 +7,24 @@ KINDS: dict[str, Kind] = {
     "runtime-no-fts5": failure("this SQLite has no full-text search"),
     "settings-ok": ok("all settings can be meant"),
     "settings-unknown": warning("a variable looks like a setting and is none: perhaps a guard that is not there"),
-    "settings-invalid": failure("a setting cannot be meant, or a token file cannot be read, is blank or begins with a byte order mark", ends=True, status=2),
+    "settings-invalid": failure(
+        "a setting cannot be meant, or a token file cannot be read, is blank or begins with a byte order mark",
+        ends=True,
+        status=2,
+    ),
     "directory-ok": ok("the data directory is there, for its owner alone, and can be used"),
     "directory-missing": warning("there is no data directory yet", ends=True),
     "directory-unusable": failure("this user cannot use the data directory", ends=True, status=15),
     "directory-open": warning("others of this machine may look into the data directory"),
-    "directory-files": failure("files in the data directory cannot be used by this user: often they were made as root", status=15),
+    "directory-files": failure(
+        "files in the data directory cannot be used by this user: often they were made as root", status=15
+    ),
     "disk-ok": ok("there is space for the next compaction"),
     "disk-read-only": failure("the file system is mounted read-only", ends=True, status=15),
     "disk-network": warning("a network file system: locks and SQLite's shared memory are not to be relied on there"),
-    "disk-passing": warning("a file system that is gone after a restart: of memory, or the layer of a container without a volume"),
+    "disk-passing": warning(
+        "a file system that is gone after a restart: of memory, or the layer of a container without a volume"
+    ),
     "disk-full": failure("the disk is full: writes are refused until there is space"),
     "disk-low": warning("there is no space for a compaction, which writes a second copy first"),
     "lock-free": ok("nobody holds the store"),
@@ -36,13 +44,17 @@ KINDS: dict[str, Kind] = {
     "log-ok": ok("the log ends with a whole frame"),
     "log-in-use": ok("the log begins with a whole header; whoever holds it reads along in the background"),
     "log-torn": warning("an end that was never acknowledged, left by a crash; the next start sets it aside"),
-    "log-damaged": failure("the log is damaged where something acknowledged may have been, so a start is refused", status=11),
+    "log-damaged": failure(
+        "the log is damaged where something acknowledged may have been, so a start is refused", status=11
+    ),
     "log-missing": failure("the log is gone and its index is there, so a start is refused", status=11),
     "log-too-new": failure("a newer convmem has written here", status=12),
     "index-none": ok("there is no index, and nothing to make one of"),
     "index-ok": ok("the index is of this version and this log"),
     "index-in-use": ok("whoever holds the store uses it"),
-    "index-missing": warning("the next start makes the index anew from the log, which takes a while if the log is long"),
+    "index-missing": warning(
+        "the next start makes the index anew from the log, which takes a while if the log is long"
+    ),
     "index-unfit": warning("the index is damaged, of another version or of another log; the next start makes it anew"),
     "clock-in-order": ok("the clock is not behind the newest record"),
     "clock-behind": warning("the clock is behind the newest record: what is written now would seem older"),

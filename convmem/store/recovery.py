@@ -131,7 +131,7 @@ def judge(file: File, witness: Witness | None, *, from_start: bool = False) -> J
 
 
 def recover(files: Files, witness: Witness | None, *, from_start: bool = False) -> tuple[Log, Report]:
-    """Open the log at its last whole frame, as judge() finds it. Raises LogCorrupt or LogTooNew; changes nothing then."""
+    """Open the log at its last whole frame, as judge() says. Raises LogCorrupt or LogTooNew; changes nothing then."""
     if witness is not None and witness.has_seen(0) and not files.exists(log.NAME):
         sentence = f"{log.NAME} is missing, but its index is there: put the log back, or remove the index to start anew"
         raise LogCorrupt(sentence, file=log.NAME, offset=0, sequence=1)
@@ -159,7 +159,7 @@ def is_of_this_log(files: Files, witness: Witness) -> bool:
     """
     if not witness.has_seen(0) or not files.exists(log.NAME):
         return True
-    file = files.open(log.NAME)
+    file = files.open_to_read(log.NAME)
     try:
         found = decode_header(file.read(witness.tail.offset, HEADER_SIZE))
     finally:
@@ -171,7 +171,7 @@ def generation_of(files: Files) -> int | None:
     """The generation that the first header of the log says; None where there is none that can be read."""
     if not files.exists(log.NAME):
         return None
-    file = files.open(log.NAME)
+    file = files.open_to_read(log.NAME)
     try:
         first = Reader(file, end=file.size()).header(0)
     finally:

@@ -143,20 +143,6 @@ def connect_to_still(path: Path) -> apsw.Connection:
     return connection
 
 
-def connect_beside(path: Path) -> apsw.Connection:
-    """Open a file that nobody writes, with the WAL that a killed process has left: neither file is touched, no lock is
-    taken and no other file is made. Whoever reads must look afterwards whether it stayed as it was.
-
-    Without locks and alone (https://sqlite.org/wal.html#noshm) SQLite keeps the list of the WAL's pages in memory.
-    """
-    connection = apsw.Connection(
-        f"{path.absolute().as_uri()}?mode=ro&vfs=unix-none", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    )
-    connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
-    configure(connection)
-    return connection
-
-
 def configure(connection: apsw.Connection) -> None:
     # A misspelt column in double quotes must be an error, not a string (sqlite.org/quirks.html).
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
