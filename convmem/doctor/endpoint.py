@@ -114,13 +114,14 @@ def stream(visit: Visit) -> Iterator[Finding]:
     except NoAnswer as none:
         yield found("stream-lost", f"{none}", change)
         return
-    if answer.kind != STREAM_TYPE or answer.message.get("result") is None:
+    encoding = answer.headers.get("content-encoding", "identity")
+    if answer.kind == STREAM_TYPE and encoding != "identity":
+        yield found("stream-buffered", f"the stream is compressed ({encoding[:32]})", change)
+    elif answer.kind != STREAM_TYPE or answer.message.get("result") is None:
         yield found("stream-lost", f"{answer.status} {answer.kind} in its place", change)
     elif "content-length" in answer.headers:
         # Who sends a stream does not know how long it will be; somebody has waited for its end.
         yield found("stream-buffered", "the stream came with its length, so it was gathered first", change)
-    elif answer.headers.get("content-encoding", "identity") != "identity":
-        yield found("stream-buffered", f"the stream is compressed ({answer.headers['content-encoding'][:32]})", change)
     else:
         yield found("stream-ok", "a stream of events comes as it was sent")
 

@@ -326,7 +326,9 @@ CAUSES: dict[str, Cause] = {
     "http-silent": lambda world: world.to(local(world.stack.enter_context(relays.silent()).port), step_ms_max=SHORT_MS),
     "http-closed": lambda world: world.to(local(world.stack.enter_context(relays.resetting()).port)),
     "http-tls": lambda world: world.to(local(world.secured())),
-    "http-foreign": lambda world: world.to(local(world.serve(lambda request: b"SSH-2.0-OpenSSH_9.6\r\n"))),
+    "http-foreign": lambda world: world.to(
+        local(world.serve(lambda request: b"SSH-2.0-OpenSSH_9.6\r\n")), step_ms_max=SHORT_MS
+    ),
     "http-redirect": lambda world: world.to(
         local(world.serve(lambda request: page("307 Go", b"", b"Location: https://memory.example/mcp/?key=secret")))
     ),
@@ -410,11 +412,15 @@ CAUSES: dict[str, Cause] = {
 
 
 def test_every_finding_has_a_cause_here():
-    assert list(CAUSES) == list(KINDS)
+    assert set(CAUSES) == set(KINDS)
+
+
+def texts(findings: list[Finding]) -> str:
+    return json.dumps([finding.facts() for finding in findings])
 
 
 @pytest.mark.parametrize("name", CAUSES)
-def test_a_finding_is_made_by_its_cause(world: World, name: str):
+def test_a_finding_is_made_by_its_cause_and_tells_no_token_or_password(world: World, name: str):
     findings = list(remote.examine(CAUSES[name](world)))
     made = {finding.name: finding for finding in findings}
     assert name in made, [(finding.name, finding.seen) for finding in findings]
@@ -422,6 +428,8 @@ def test_a_finding_is_made_by_its_cause(world: World, name: str):
     # What is not fine with one is no fault of others: all that is found beside it is fine, or follows from it.
     others = {other for other, finding in made.items() if finding.kind.outcome == "failure"} - {name}
     assert others <= FOLLOW.get(name, set()), others
+    shown = texts(findings)
+    assert not any(secret in shown for secret in (TOKEN, "secret", *world.tokens.values()))
     if KINDS[name].outcome == "failure":
         assert status_of(findings) == KINDS[name].status
 
@@ -431,18 +439,6 @@ FOLLOW: dict[str, set[str]] = {
     "url-plain": {"host-refused"},
     "compression-forced": {"stream-lost", "body-limited"},
 }
-
-
-def texts(findings: list[Finding]) -> str:
-    return json.dumps([finding.facts() for finding in findings])
-
-
-@pytest.mark.parametrize("name", CAUSES)
-def test_no_finding_tells_a_token_or_a_password(world: World, name: str):
-    shown = texts(list(remote.examine(CAUSES[name](world))))
-    assert TOKEN not in shown
-    assert "secret" not in shown
-    assert not any(secret in shown for secret in world.tokens.values())
 
 
 SCOPES = {"read": "scope read, profile any", "write": "scope write, profile any", "admin": "scope admin, profile any"}
@@ -468,7 +464,7 @@ STRANGERS: dict[str, Answering] = {
 @pytest.mark.parametrize("stranger", STRANGERS)
 def test_a_stranger_is_never_shown_the_token(world: World, stranger: str):
     server = world.stack.enter_context(answering(STRANGERS[stranger]))
-    findings = list(remote.examine(world.to(local(server.port), token=TOKEN)))
+    findings = list(remote.examine(world.to(local(server.port), token=TOKEN, step_ms_max=SHORT_MS)))
     assert findings[-1].kind.outcome == "failure"
     assert findings[-1].check == "http"
     assert server.asked

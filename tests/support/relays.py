@@ -89,8 +89,9 @@ def answering(answer: Answering, *, tls: ssl.SSLContext | None = None, unix: Pat
 
     def take(server: Server, connection: socket.socket) -> None:
         request = received(connection)
-        server.asked.append(request)
-        connection.sendall(answer(request))
+        if request:  # else somebody only looked whether anybody is there
+            server.asked.append(request)
+            connection.sendall(answer(request))
 
     with serving(take, tls=tls, unix=unix) as server:
         yield server
@@ -157,12 +158,12 @@ def full() -> Iterator[int]:
 
 
 def received(connection: socket.socket, body_bytes_max: int | None = None) -> bytes:
-    """One whole request; of a body that is larger than so many bytes, the head alone."""
+    """One whole request, nothing if it breaks off; of a body that is larger than so many bytes, the head alone."""
     data = b""
     while b"\r\n\r\n" not in data:
         piece = connection.recv(65_536)
         if not piece:
-            return data
+            return b""
         data += piece
     head, _, body = data.partition(b"\r\n\r\n")
     size = length_of(head)
@@ -172,6 +173,8 @@ def received(connection: socket.socket, body_bytes_max: int | None = None) -> by
     while got < size and (piece := connection.recv(1 << 20)):
         pieces.append(piece)
         got += len(piece)
+    if got < size:
+        return b""
     return head + b"\r\n\r\n" + b"".join(pieces)
 
 
@@ -184,7 +187,9 @@ def length_of(head: bytes) -> int:
 
 
 def forwarded(port: int, request: bytes) -> bytes:
-    """Ask a daemon, and everything it answers until it closes."""
+    """Ask a daemon, and everything it answers until it closes; nothing for nothing."""
+    if not request:
+        return b""
     with socket.create_connection(("127.0.0.1", port), timeout=WAIT_S) as connection:
         connection.sendall(request)
         return connection.makefile("rb").read()
