@@ -100,10 +100,10 @@ def spool(here: Here) -> Iterator[Finding]:
         waiting = spool_of(target, here.environment, here.clock)
         facts = None if waiting is None else waiting.glance()
     except (Misplaced, Unavailable) as fault:
-        yield found("spool-none", str(fault))
+        yield found("spool-unusable", str(fault), "export XDG_STATE_HOME=DIRECTORY")
         return
     if facts is None:
-        yield found("spool-none", "no home directory, so no place for it")
+        yield found("spool-unusable", "there is no home directory", "export XDG_STATE_HOME=DIRECTORY")
         return
     if facts["dropped"]:
         seen = f"{facts['dropped']} dropped{_since(facts['dropped_since'])}"

@@ -36,8 +36,8 @@ def lock(here: Here) -> Iterator[Finding]:
         if named is None:
             yield found("lock-free", "nobody holds it")
         else:
-            what = "is something else" if is_alive(named) else "is gone"
-            yield found("lock-left", f"pid {named} {what}")
+            what = "does not hold it" if is_alive(named) else "is gone"
+            yield found("lock-left", f"pid {named} has left its name there, and {what}")
         return
     program = program_of(pid) if pid is not None else ""
     if isinstance(here.answered, Answer) or "convmem" in program or (pid is not None and not program):
@@ -119,6 +119,9 @@ def port(here: Here) -> Iterator[Finding]:
     if bound.port == 0:
         yield found("port-any", f"{ours[0]}:{ours[1]} at the moment" if ours else "port 0")
         return
+    if (fault := _not_ours(bound.host, bound.port)) is not None:
+        yield fault
+        return
     asked = EVERYWHERE.get(bound.host, bound.host)
     listener = _listener(here, asked, bound.port)
     if ours is not None and ours[1] == bound.port and listener is not None:
@@ -126,7 +129,7 @@ def port(here: Here) -> Iterator[Finding]:
         return
     if listener is not None:
         yield _taken(here, listener)
-    elif fault := _unavailable(bound.host, bound.port):
+    elif (fault := _privileged(bound.port)) is not None:
         yield fault
     elif ours is not None:
         change = f"kill {here.holder.pid} && convmem serve  # or --bind {ours[0]}:{ours[1]}"
@@ -167,8 +170,8 @@ def _taken(here: Here, listener: Answer | NoAnswer) -> Finding:
     return found("port-taken", f"{bound}: {who}", change)
 
 
-def _unavailable(host: str, number: int) -> Finding | None:
-    """Why nobody could listen there. The address is tried with a port that the system chooses."""
+def _not_ours(host: str, number: int) -> Finding | None:
+    """What is found if the machine does not have the address, which is tried with a port that the system chooses."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with closing(socket.socket(family)) as trial:
@@ -176,6 +179,10 @@ def _unavailable(host: str, number: int) -> Finding | None:
     except OSError as error:
         local = f"127.0.0.1:{number}"
         return found("port-unavailable", f"{host}: {error.strerror}", f"convmem serve --bind {local}")
+    return None
+
+
+def _privileged(number: int) -> Finding | None:
     lowest = 1024
     with suppress(OSError, ValueError):
         lowest = int(files.read_text(PRIVILEGED, bytes_max=16) or b"1024")

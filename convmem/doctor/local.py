@@ -1,7 +1,9 @@
 """A data directory on this machine as a table of checks, made in order until one makes the next senseless."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from shlex import quote
 
 from convmem import config
 from convmem.clock import Clock
@@ -60,7 +62,16 @@ def examine(
 def examined(here: Here) -> Iterator[Finding]:
     """The same of settings that can be meant."""
     for check in CHECKS.values():
-        for finding in check(here):
+        for finding in _made(check, here):
             yield finding
             if finding.kind.ends:
                 return
+
+
+def _made(check: Check, here: Here) -> Iterator[Finding]:
+    """What one check finds, or what kept it from looking: a file of another user, or one that has just gone."""
+    try:
+        yield from check(here)
+    except OSError as error:
+        seen = f"{error.filename or here.data_dir}: {error.strerror}"
+        yield found("look-refused", seen, f"chown -R {os.geteuid()} {quote(str(here.data_dir))}")

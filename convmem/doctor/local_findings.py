@@ -78,9 +78,10 @@ KINDS: dict[str, Kind] = {
     "port-taken": failure("another program listens at the address"),
     "port-unavailable": failure("this machine does not have the address"),
     "port-privileged": failure("only root may listen at so low a port"),
-    "spool-none": ok("nothing was ever captured by this user"),
+    "spool-unusable": warning("what hooks capture has nowhere to wait while no daemon answers"),
     "spool-empty": ok("no captured event waits"),
     "spool-waiting": warning("captured events wait for a daemon"),
+    "look-refused": failure("a file may not be read by this user, or went away during the look"),
     "spool-dropped": warning("captured events were dropped: there was no room, or they were too old"),
 }
 

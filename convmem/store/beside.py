@@ -14,11 +14,15 @@ from pathlib import Path
 import apsw
 
 from convmem.domain import Domain
-from convmem.store.sqlite import DAMAGE, State, configure, read_state, shape
+from convmem.store.sqlite import DAMAGE, State, configure, connect_to_still, read_state, shape
 
 
 def connect_beside(path: Path) -> apsw.Connection:
     """Open a database, with the WAL that a killed process has left, for reading. apsw.CantOpenError."""
+    wal = path.with_name(f"{path.name}-wal")
+    if not wal.exists() or wal.stat().st_size == 0:
+        # A missing WAL would be made.
+        return connect_to_still(path)
     connection = apsw.Connection(
         f"{path.absolute().as_uri()}?mode=ro&vfs=unix-none", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     )
