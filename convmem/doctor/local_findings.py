@@ -81,7 +81,7 @@ KINDS: dict[str, Kind] = {
     "spool-unusable": warning("what hooks capture has nowhere to wait while no daemon answers"),
     "spool-empty": ok("no captured event waits"),
     "spool-waiting": warning("captured events wait for a daemon"),
-    "look-refused": failure("a file may not be read by this user, or went away during the look"),
+    "look-refused": failure("a file may not be read by this user, or went away during the look", status=15),
     "spool-dropped": warning("captured events were dropped: there was no room, or they were too old"),
 }
 

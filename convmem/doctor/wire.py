@@ -12,7 +12,7 @@ import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException, HTTPResponse, IncompleteRead
 from typing import Any, NamedTuple
 
 from convmem import __version__, strict_json
@@ -128,7 +128,7 @@ class Line:
             if self.tls is not None:
                 connection.settimeout(deadline.left_s())
                 return self.tls.wrap_socket(connection, server_hostname=self.name)
-        except BaseException:
+        except OSError:
             connection.close()
             raise
         return connection
@@ -162,7 +162,7 @@ class Exchanger:
                 return self._answer(connection, deadline, begun_ms)
         except TimeoutError:
             raise NoAnswer("silent", sent=sent) from None
-        except (ConnectionError, ssl.SSLError) as error:
+        except (ConnectionError, IncompleteRead) as error:
             raise NoAnswer("closed", _said(error), sent) from None
         except HTTPException as error:
             raise NoAnswer("foreign", _said(error), sent) from None
@@ -205,6 +205,8 @@ class Exchanger:
         with HTTPResponse(_Readable(connection, deadline)) as response:  # type: ignore[arg-type]
             response.begin()
             body = response.read(DOCTOR_ANSWER_BYTES_MAX)
+            if response.length and len(body) < DOCTOR_ANSWER_BYTES_MAX:
+                raise IncompleteRead(body, response.length)
             headers: dict[str, str] = {}
             for name, value in response.getheaders():
                 name = name.lower()
