@@ -6,16 +6,16 @@ from typing import Any
 
 from convmem import folders
 from convmem.access import StoreAccess
-from convmem.errors import Busy, ConvmemError, Invalid
+from convmem.errors import CallerError, ConvmemError, Invalid, RetryError
 from convmem.maintenance import Progress
 from convmem.setting_values import duration_ms
-from convmem.tables import queries
+from convmem.tables import purging, queries
 from convmem.tables.mounts import Mounts, mounts_of
-from convmem.tables.purging import Purged, PurgeHistory
+from convmem.tables.purging import START, Asked, Damaged, Place, PurgeHistory
 from convmem.tables.scanning import Mount
 
 FOR_EVER_S = 2**62
-KEEP_MAX = 1_000_000
+KEEP_MAX, DAMAGED_SHOWN_MAX = 1_000_000, 20
 
 
 async def listed(access: StoreAccess) -> Mapping[str, Any]:
@@ -41,14 +41,19 @@ async def _facts(access: StoreAccess, mount: Mount) -> dict[str, Any]:
 
 
 async def purged(access: StoreAccess, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
-    """{tables: [{table, entries, damaged, bytes_before, bytes_after}], dry_run?}. Arguments: `table` (none: all),
-    `older_than` (30d), `keep`, at least one of both, `dry_run`. Invalid, TableNotFound, Busy.
+    """{tables: [{table, entries, damaged, damaged_versions?, bytes_before, bytes_after, unfinished?, error?}], broken,
+    dry_run?}. `damaged` counts the chunks that were left; `unfinished`: bytes of what was purged are still in the file.
+
+    Arguments: `table` (none: all), `older_than` (30d), `keep`, at least one of both, `dry_run`. Invalid, TableNotFound,
+    Busy. What one table refuses with stands beside it, and the others are purged all the same.
     """
     asked = dict(arguments)
     table, older_than, keep = asked.pop("table", None), asked.pop("older_than", None), asked.pop("keep", None)
     is_dry = asked.pop("dry_run", False)
     for name in asked:
         raise Invalid(f"{name[:64]} is not an argument here", field=name[:64])
+    if type(is_dry) is not bool:
+        raise Invalid("dry_run must be true or false", field="dry_run")
     if older_than is None and keep is None:
         raise Invalid("say which versions: older_than, keep or both", field="older_than")
     if not isinstance(keep, int | None) or isinstance(keep, bool) or (keep is not None and not 0 <= keep <= KEEP_MAX):
@@ -59,8 +64,9 @@ async def purged(access: StoreAccess, arguments: Mapping[str, Any], progress: Pr
     wanted = _wanted(mounts, table)
     for number, mount in enumerate(wanted):
         await progress(number, len(wanted), f"purging {mount.table}")
-        done.append(await _purged(access, mount, before_s, keep or 0, is_dry=bool(is_dry)))
-    return {"tables": done, **({"dry_run": True} if is_dry else {})}
+        done.append(await _purged(access, mount, Asked(mount.table, before_s, keep or 0), is_dry=is_dry))
+    broken = mounts.facts()["broken"] if table is None else []
+    return {"tables": done, "broken": broken, **({"dry_run": True} if is_dry else {})}
 
 
 def _before_s(access: StoreAccess, older_than: Any) -> int:
@@ -76,18 +82,29 @@ def _wanted(mounts: Mounts, table: Any) -> list[Mount]:
     return mounts.mounts() if table is None else [mounts.table(str(table))]
 
 
-async def _purged(access: StoreAccess, mount: Mount, before_s: int, keep: int, *, is_dry: bool) -> dict[str, Any]:
-    before = folders.size(mount.file.path)
-    entries = damaged = 0
-    after: str | None = ""
-    while after is not None:
-        command = PurgeHistory(mount.file, mount.table, before_s, keep, after, is_dry)
-        found: Purged = await access.write(command)
-        entries, damaged, after = entries + found.entries, damaged + found.damaged, found.after
-    facts: dict[str, Any] = {"table": mount.table, "entries": entries, "damaged": damaged, "bytes_before": before}
-    if entries and not is_dry:
-        try:
-            await access.rewrite_file(mount.file.path)
-        except Busy as busy:
-            facts["warning"] = f"the versions are gone, their bytes not yet: {busy.message}; do it again"
-    return {**facts, "bytes_after": folders.size(mount.file.path)}
+async def _purged(access: StoreAccess, mount: Mount, asked: Asked, *, is_dry: bool) -> dict[str, Any]:
+    path = mount.file.path
+    facts: dict[str, Any] = {"table": mount.table, "entries": 0, "damaged": 0, "bytes_before": folders.size(path)}
+    named: list[Damaged] = []
+    try:
+        after: Place | None = START
+        while after is not None:
+            if is_dry:
+                found = await access.read_files([path], purging.count, asked, after)
+            else:
+                found = await access.write(PurgeHistory(mount.file, asked, after))
+            facts["entries"] += found.entries
+            facts["damaged"] += len(found.damaged)
+            named += found.damaged[: DAMAGED_SHOWN_MAX - len(named)]
+            after = found.after
+        if await access.read_files([path], purging.is_unfinished):
+            # Cleared again where the file is written anew; who only asks is told that it still has to be.
+            facts["unfinished"] = True
+            if not is_dry:
+                await access.rewrite_file(path, purging.finish)
+                del facts["unfinished"]
+    except (CallerError, RetryError) as error:
+        facts["error"] = {"code": error.code, "message": error.message}
+    if named:
+        facts["damaged_versions"] = [damaged._asdict() for damaged in named]
+    return {**facts, "bytes_after": folders.size(path)}

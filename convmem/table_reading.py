@@ -19,7 +19,7 @@ from convmem.errors import QueryLimit
 from convmem.limits import QUERY_MS_MAX, TABLE_READERS
 from convmem.store import table_copy
 from convmem.store.table_files import TableFiles
-from convmem.store.table_sqlite import rewrite
+from convmem.store.table_vacuum import rewrite
 
 Result = TypeVar("Result")
 STEPS_BETWEEN_LOOKS = 5_000
@@ -58,9 +58,11 @@ class TableReading:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: table_copy.copy(source, target, is_stopped=is_stopped))
 
-    async def rewrite(self, path: Path) -> None:
-        """Write a table file anew, beside the writer: who comes to this file meanwhile is told Busy."""
-        await asyncio.get_running_loop().run_in_executor(self._threads, rewrite, path)
+    async def rewrite(self, path: Path, finish: Callable[[apsw.Connection], object]) -> None:
+        """Write a table file anew, beside the writer: who comes to this file meanwhile is told Busy. `finish` then
+        writes down that this is done.
+        """
+        await asyncio.get_running_loop().run_in_executor(self._threads, rewrite, path, finish)
 
     def close(self) -> None:
         """Wait for the questions that run, and close all files."""

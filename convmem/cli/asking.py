@@ -5,14 +5,14 @@ the store itself, for as long as the question takes.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from convmem.cli.start import settings_of, start_of
 from convmem.config import Settings, client_token
-from convmem.errors import Busy, SettingInvalid, StoreLocked
+from convmem.errors import Busy, ConvmemError, SettingInvalid, StoreLocked
 
 if TYPE_CHECKING:
     from convmem.cli.call import Explained, Place
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 LOG, INDEX = "convmem.log", "index-*.db"
 Result = TypeVar("Result")
 Ask = Callable[[str, Mapping[str, Any]], dict[str, Any]]
+Question = tuple[str, Mapping[str, Any]]
+# Questions, a tool and its arguments each, whose facts are sent back.
+Steps = Generator[Question, Mapping[str, Any], Result]
 
 
 class CallFailed(Exception):
@@ -58,6 +61,71 @@ def ask_explained(
         there=lambda place: call_explained(place, tool, arguments),
         here=lambda settings: stopping.run(_ask_own_store(settings, tool, arguments)),
     )
+
+
+def ask_often(
+    context: typer.Context,
+    steps: "Steps[Result]",
+    *,
+    data_dir: str | None,
+    url: str | None,
+    token_file: str | None,
+) -> Result:
+    """Ask what a generator yields, tool by tool, and return what it returns; the store is opened once at most.
+
+    A refusal is thrown into the generator, which may go on. Raises as asking does.
+    """
+    from convmem import stopping
+
+    first = next(steps)
+    return reach(
+        context,
+        data_dir=data_dir,
+        url=url,
+        token_file=token_file,
+        there=lambda place: _walked_there(place, steps, first),
+        here=lambda settings: stopping.run(_walked_here(settings, steps, first)),
+    )
+
+
+def _walked_there(place: "Place", steps: "Steps[Result]", question: "Question") -> Result:
+    from convmem.cli.call import NOBODY, call
+
+    has_begun = False
+    try:
+        while True:
+            try:
+                facts = call(place, *question)
+            except ConvmemError as refused:
+                question = steps.throw(refused)
+            except NOBODY:
+                # Nobody else can be asked for the rest.
+                if has_begun:
+                    raise CallFailed(f"the daemon at {place} has ended in the middle") from None
+                raise
+            else:
+                question = steps.send(facts)
+            has_begun = True
+    except StopIteration as ended:
+        result: Result = ended.value
+        return result
+
+
+async def _walked_here(settings: Settings, steps: "Steps[Result]", question: "Question") -> Result:
+    from convmem import daemon
+
+    async with daemon.opened(settings) as (catalog, access):
+        try:
+            while True:
+                try:
+                    facts = (await _asked_here(catalog, access, *question)).facts
+                except ConvmemError as refused:
+                    question = steps.throw(refused)
+                else:
+                    question = steps.send(facts)
+        except StopIteration as ended:
+            result: Result = ended.value
+    return result
 
 
 def reach(
@@ -143,17 +211,22 @@ def _reach_here(
 
 
 async def _ask_own_store(settings: Settings, tool: str, arguments: Mapping[str, Any]) -> "Explained":
-    import asyncio
-
     from convmem import daemon
-    from convmem.cli.call import Explained, refusal
 
     async with daemon.opened(settings) as (catalog, access):
+        return await _asked_here(catalog, access, tool, arguments)
+
+
+async def _asked_here(catalog: Any, access: Any, tool: str, arguments: Mapping[str, Any]) -> "Explained":
+    import asyncio
+
+    from convmem.cli.call import Explained, refusal
+
+    reply = await catalog.call(catalog.tools[tool], arguments, access)
+    while reply.refused and reply.facts["error"]["code"] == Busy.code:
+        # Only the making of the index can be in the way here: it ends, and a person would rather wait for it.
+        await asyncio.sleep(reply.facts["error"]["retry_after_ms"] / 1000)
         reply = await catalog.call(catalog.tools[tool], arguments, access)
-        while reply.refused and reply.facts["error"]["code"] == Busy.code:
-            # Only the making of the index can be in the way here: it ends, and a person would rather wait for it.
-            await asyncio.sleep(reply.facts["error"]["retry_after_ms"] / 1000)
-            reply = await catalog.call(catalog.tools[tool], arguments, access)
     if reply.refused:
         raise refusal(reply.facts["error"])
     return Explained(dict(reply.facts), [(visit.stage, visit.ms) for visit in access.visits])

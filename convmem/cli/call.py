@@ -20,7 +20,7 @@ CONNECT_WAIT_S, ANSWER_WAIT_S = 5, 60
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 PATH = "/mcp/messages"
 # Where a tool is that the profile of messages does not show.
-PATHS = dict.fromkeys(("info", "list"), "/mcp/tables")
+PATHS = dict.fromkeys(("info", "list", "get"), "/mcp/tables")
 RETRY_MS = 1_000
 EXPLAIN_KEY, STAGES_KEY = "convmem/explain", "convmem/stages"
 # What a socket says where no daemon of ours listens: none was started, one was killed, or it is not for us.

@@ -4,14 +4,13 @@
 only asked for rows. That is why no tool does it.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from convmem.cli.asking import Ask, CallFailed, asker
+from convmem.cli.asking import ask_often
 from convmem.cli.operating import operate
 from convmem.cli.printing import print_json, print_table, print_text
 from convmem.cli.progress import Tell
@@ -19,9 +18,7 @@ from convmem.cli.start import URL, AsJSON, DataDir, TokenFile
 from convmem.config import Settings
 
 COLUMNS = ("table", "scope", "rows", "history", "bytes", "title")
-ROWS_A_PAGE = 1_000
-FORMS = ("md", "json")
-UUID = re.compile("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+PARTIAL = 3
 
 app = typer.Typer(help="List tables, write their rows to files, purge old versions.", no_args_is_help=True)
 
@@ -81,14 +78,29 @@ def purge_history(
     facts = operate(context, "purge-history", arguments, data_dir=data_dir, url=url, token_file=token_file, own=own)
     if as_json:
         print_json(facts)
-        return
+    else:
+        for line in _purged(facts, dry_run=dry_run):
+            print_text(line)
+    is_whole = not any(set(done) & {"unfinished", "error"} or done["damaged"] for done in facts["tables"])
+    if facts["broken"] or not is_whole:
+        raise typer.Exit(PARTIAL)
+
+
+def _purged(facts: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
     verb = "would go" if dry_run else "purged"
     for done in facts["tables"]:
         sizes = "" if dry_run else f", {done['bytes_before']:,} -> {done['bytes_after']:,} bytes"
-        damaged = f", {done['damaged']} damaged chunks left" if done["damaged"] else ""
-        print_text(f"{done['table']}: {done['entries']:,} versions {verb}{sizes}{damaged}")
-        if "warning" in done:
-            print_text(f"{done['table']}: {done['warning']}")
+        yield f"{done['table']}: {done['entries']:,} versions {verb}{sizes}"
+        if done["damaged"]:
+            yield f"{done['table']}: {done['damaged']} damaged chunks were left"
+        for found in done.get("damaged_versions", ()):
+            yield f"  versions {found['version_start']} to {found['version_end']} of row {found['row_id']}"
+        if "error" in done:
+            yield f"{done['table']}: {done['error']['code']}: {done['error']['message']}"
+        if "unfinished" in done:
+            yield f"{done['table']}: bytes of purged versions are still in the file; do it again to take them out"
+    for broken in facts["broken"]:
+        yield f"{broken.get('table', 'all')}: not looked at, since it is broken: {broken['reason']}"
 
 
 @app.command("materialize")
@@ -98,6 +110,7 @@ def materialize(
     directory: Annotated[
         Path, typer.Argument(metavar="DIRECTORY", help="made if it is missing, else it must be empty")
     ],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace files that are there")] = False,
     form: Annotated[str, typer.Option("--format", metavar="md|json", help="of each file")] = "md",
     filter_: Annotated[str | None, typer.Option("--filter", metavar="JSON", help="only rows that it finds")] = None,
     as_json: AsJSON = False,
@@ -106,50 +119,23 @@ def materialize(
     token_file: TokenFile = None,
 ) -> None:
     """Write each row of a table into a file of its own, named by its id."""
-    from convmem import folders
+    from convmem.cli import row_files
 
-    if form not in FORMS:
-        raise CallFailed(f"--format is one of {', '.join(FORMS)}")
-    ask = asker(context, data_dir=data_dir, url=url, token_file=token_file)
-    schema = ask("info", {"table": table})
-    if folders.is_anything(directory) and (not directory.is_dir() or folders.names(directory)):
-        raise CallFailed(f"{directory} is there and not empty")
-    folders.make(directory)
-    written = skipped = 0
-    for row in _rows(ask, table, filter_):
-        if not UUID.fullmatch(row["id"]) or "damaged" in row:
-            skipped += 1
-            continue
-        text = _markdown(row, schema.get("dump") or {}) if form == "md" else _json(row)
-        folders.write(directory / f"{row['id']}.{form}", text.encode())
-        written += 1
+    if form not in row_files.FORMS:
+        raise typer.BadParameter(f"{form!r} is none of {', '.join(row_files.FORMS)}", param_hint="--format")
+    try:
+        target = row_files.target(directory, overwrite=overwrite)
+    except row_files.NotEmpty as taken:
+        raise typer.BadParameter(str(taken), param_hint="DIRECTORY") from None
+    steps = row_files.written(table, target, form, filter_)
+    facts = ask_often(context, steps, data_dir=data_dir, url=url, token_file=token_file)
     if as_json:
-        print_json({"table": table, "directory": str(directory), "written": written, "skipped": skipped})
+        print_json(facts)
     else:
-        left = f", {skipped} left out (damaged, or an id that names no file)" if skipped else ""
-        print_text(f"{written:,} files in {directory}{left}")
-
-
-def _rows(ask: Ask, table: str, filter_: str | None) -> Iterator[Mapping[str, Any]]:
-    """All rows, whole: a reply that is asked for by size holds each of them."""
-    arguments: dict[str, Any] = {"table": table, "limit": ROWS_A_PAGE}
-    if filter_ is not None:
-        arguments["filter"] = filter_
-    while True:
-        page = ask("list", arguments)
-        yield from page["rows"]
-        if page["next_cursor"] is None:
-            return
-        arguments["cursor"] = page["next_cursor"]
-
-
-def _markdown(row: Mapping[str, Any], dump: Mapping[str, Any]) -> str:
-    from convmem.row_text import markdown
-
-    return markdown(row["data"], title_field=dump.get("title_field"), body_field=dump.get("body_field"))
-
-
-def _json(row: Mapping[str, Any]) -> str:
-    import json
-
-    return json.dumps(row, ensure_ascii=False, indent=2) + "\n"
+        print_text(f"{facts['written']:,} files in {directory}")
+        for left in facts["left_out"]:
+            print_text(f"left out {left['id']}: {left['reason']}")
+        if facts["left_out_count"] > len(facts["left_out"]):
+            print_text(f"left out {facts['left_out_count']:,} in all")
+    if facts["left_out_count"]:
+        raise typer.Exit(PARTIAL)

@@ -107,24 +107,6 @@ def connect_to_copy(path: Path) -> apsw.Connection:
     return connection
 
 
-def rewrite(path: Path) -> None:
-    """Write a file anew without what is dead in it (VACUUM), and its WAL away. StorageFault, Busy, StorageFull.
-
-    The pages that held it are written over or cut off; what it said is in no byte of either file then.
-    """
-    connection: apsw.Connection | None = None
-    try:
-        connection = connect_to_table(path)
-        connection.execute("VACUUM")
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        connection.close()
-    except OF_THE_FILE as error:
-        told = refusal(error, connection)
-        if connection is not None:
-            leave(connection)
-        raise told from error
-
-
 def leave(connection: apsw.Connection) -> None:
     """Close a connection and touch nothing: what is in the WAL stays there."""
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)

@@ -44,6 +44,8 @@ CREATE TABLE IF NOT EXISTS _row_history_archive (
 CREATE INDEX IF NOT EXISTS idx_row_history_archive_version ON _row_history_archive(table_name, row_id, version_end);
 """
 FORMAT = "jsonl-zstd"
+# A version, and a time in seconds, that is behind all others.
+BEHIND_ALL = sys.maxsize
 # The newest chunk is joined by others until it holds this many of them: less often the same text from anew, and yet no
 # entry is packed more than a few times.
 JOINED_MAX = 4

@@ -115,6 +115,8 @@ def restore(connection: apsw.Connection, command: RestoreRow, stamp: TableStamp)
     row_id = queries.full_id_of_history(connection, mount.table, ask.id)
     entry = _entry(connection, mount.table, row_id, ask)
     text = entry.prev_data_json if entry.op == "delete" else entry.data_json
+    if text in (None, purging.PURGED):
+        raise NotFound("what this version said was purged", field="id")
     data = row_data.checked(mount.schema, queries.read_data(text))
     stored = queries.read_if_there(connection, row_id)
     if stored is not None:

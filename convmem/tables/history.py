@@ -15,7 +15,6 @@ Rejected: both sides of every change (twice the size), and packing by a task of 
 another tool would see the size grow without bound while it is behind).
 """
 
-import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -194,8 +193,8 @@ def _newest_first(
     """Every entry of a row below a version and not after a time, downwards through both tiers; a chunk that cannot be
     read as its damage.
     """
-    before = sys.maxsize if before is None else before
-    until = sys.maxsize if until is None else until
+    before = chunks.BEHIND_ALL if before is None else before
+    until = chunks.BEHIND_ALL if until is None else until
     raw = (
         f"SELECT {_COLUMNS} FROM _row_history {_OF_ROW} AND version < ? AND recorded_at <= ?"
         " ORDER BY version DESC LIMIT 1"
