@@ -550,9 +550,30 @@ def test_a_token_goes_out_without_tls_only_behind_a_warning(world: World):
     assert seen.index("url-plain") < seen.index("token")
 
 
-def test_arguments_that_do_not_belong_together_are_usage(tmp_path: Path):
-    assert ran("doctor", "http://127.0.0.1:1", "--data-dir", str(tmp_path)).returncode == 2
-    assert ran("doctor", "--token-file", "x", "--data-dir", str(tmp_path)).returncode == 2
+SEEN: dict[str, tuple[str, str]] = {
+    "tls-expired": (rf"valid until {in_days(-1):%Y-%m-%d}; today is ", "renew the certificate of 127.0.0.1"),
+    "tls-early": (rf"valid from {in_days(1):%Y-%m-%d}; today is ", "set this machine's clock right"),
+    "tls-name": (rf"it is for {ELSEWHERE}, not for 127.0.0.1", ELSEWHERE),
+    "tls-unknown-ca": ("", "export SSL_CERT_FILE="),
+    "tls-none": ("not TLS", r"http://127.0.0.1:\d+/mcp"),
+    "http-tls": ("speaks TLS", r"https://127.0.0.1:\d+/mcp"),
+    "host-refused": (ELSEWHERE, f"convmem serve --allowed-host {ELSEWHERE}$"),
+    "origin-refused": (ELSEWHERE, f"convmem serve --allowed-host {ELSEWHERE}$"),
+    "http-redirect": ("307", "https://memory.example/mcp/$"),
+    "http-path": ("/mcp/nowhere", r"http://127.0.0.1:\d+/mcp$"),
+    "token-profile": ("for the profile memory", r"http://127.0.0.1:\d+/mcp$"),
+    "connect-other-address": ("::1 refuses; 127.0.0.1 accepts", r"http://127.0.0.1:\d+/mcp$"),
+    "proxy-in-the-way": ("http_proxy", "export NO_PROXY=127.0.0.1,localhost,::1$"),
+    "body-limited": ("", r"client_max_body_size 7m;"),
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_the_one_thing_to_change_is_exact(world: World, name: str):
+    (finding,) = (one for one in remote.examine(CAUSES[name](world)) if one.name == name)
+    seen, change = SEEN[name]
+    assert re.search(seen, finding.seen), finding.seen
+    assert re.match(change, finding.change) or name == "tls-name", finding.change
 
 
 def test_a_large_request_is_of_the_size_it_says(world: World):

@@ -301,7 +301,6 @@ WITHOUT_A_TEST_FILE = {
         ),
         "each finding by its cause: tests/e2e/test_doctor_local.py",
     ),
-    "cli/doctor.py": "both of these",
     "phases.py": "words: tests/unit/test_engine.py",
     "row_text.py": "tests/unit/tables/test_dump.py",
     "table_operations.py": "tests/unit/cli/test_tables.py",
