@@ -138,6 +138,12 @@ EXPORT_PREVIEW_CODE_POINTS_MAX = 500
 # Backups.
 MANIFEST_BYTES_MAX = 1 * MIB
 BACKUP_EVERY_S_MAX = 366 * 24 * 3600
+# The doctor: how long each of its steps may take, how much of an answer it reads, what it warns of (the end of a
+# certificate, clocks that differ, slow answers, a large list of tools), how often it measures, and what it sends.
+DOCTOR_STEP_MS_MAX, DOCTOR_ANSWER_BYTES_MAX = 5_000, 1 * MIB
+DOCTOR_CERTIFICATE_DAYS_MIN, DOCTOR_CLOCK_MS_MAX, DOCTOR_LATENCY_MS_MAX = 14, 60_000, 1_000
+DOCTOR_TOOLS_BYTES_MAX, DOCTOR_PINGS = 20 * KIB, 5
+DOCTOR_BODY_BYTES, DOCTOR_SPACE_BYTES_MIN = CONTENT_BYTES_MAX + 256 * KIB, 64 * MIB
 # Device tokens.
 TOKEN_NAME_BYTES_MAX, TOKENS_MAX, TOKENS_BYTES_MAX = 64, 1_000, 1 * MIB
 
@@ -180,18 +186,14 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 # Transport. Text may be escaped as \u0001: six bytes for one.
 BODY_BYTES_MAX = 6 * CONTENT_BYTES_MAX + 256 * KIB
 # Bodies that are still coming in, of all callers together, and how long one may be silent.
-BODIES_BYTES_MAX = 64 * MIB
-BODY_SILENCE_S_MAX = 30
+BODIES_BYTES_MAX, BODY_SILENCE_S_MAX = 64 * MIB, 30
 HEADERS_BYTES_MAX = 32 * KIB
 CLIENT_BYTES_MAX, DEVICE_BYTES_MAX, TRANSPORT_BYTES_MAX = 128, 128, 32
 SOCKET_PATH_BYTES_MAX = 100
-STOP_MS_MAX = 5_000
-OPENING_WAIT_MS_MAX = 1_000
+STOP_MS_MAX, OPENING_WAIT_MS_MAX = 5_000, 1_000
 TOKEN_BYTES_MAX = 4 * KIB
-FIELD_CODE_POINTS_MAX = 128
-SEEN_CODE_POINTS_MAX = 256
-KEEP_ALIVE_S = 75
-STOP_GRACE_S = 3
+FIELD_CODE_POINTS_MAX, SEEN_CODE_POINTS_MAX = 128, 256
+KEEP_ALIVE_S, STOP_GRACE_S = 75, 3
 # Lines of progress of a long operation: not closer together than this, and never further apart.
 PROGRESS_INTERVAL_MS_MIN, PROGRESS_SILENCE_S_MAX = 100, 10
 # What a service manager is told: how long a look at the store that opens may take and how much longer it shall wait
@@ -209,8 +211,7 @@ BRIDGE_PATIENCE_MS, BRIDGE_PAUSE_MS_MIN, BRIDGE_PAUSE_MS_MAX = 30_000, 50, 1_000
 TAKE_OVER_AFTER_MS, TAKE_OVER_SOON_MS, VACANCY_PAUSE_MS = 3_000, 300, 100
 # How long a daemon that starts waits for a store that an agent program's process has agreed to give.
 HAND_OVER_MS_MAX, HAND_OVER_PAUSE_MS = 10_000, 20
-LOCK_TEXT_BYTES_MAX = 4 * KIB
-SETTINGS_FILE_BYTES_MAX = 64 * KIB
+LOCK_TEXT_BYTES_MAX, SETTINGS_FILE_BYTES_MAX = 4 * KIB, 64 * KIB
 # Configurations of other programs: how large, how deep; how often a change begins again because another program was
 # quicker, and how many copies one second may have.
 CONFIG_BYTES_MAX, CONFIG_LEVELS_MAX = 32 * MIB, 200
@@ -218,10 +219,8 @@ CONFIG_ATTEMPTS_MAX, CONFIG_COPIES_A_SECOND_MAX = 3, 100
 
 # The client for hooks. What a host hands over, and how long it may be silent; how long it is held up for an answer, for
 # its turn at the spool, and where that does not come for the place beside it, which holds so much.
-HOOK_INPUT_BYTES_MAX = BODY_BYTES_MAX
-HOOK_INPUT_SILENCE_MS_MAX = 2_000
-HOOK_ANSWER_MS_MAX = 8
-HOOK_TURN_MS_MAX, HOOK_LATE_MS_MAX = 15, 5
+HOOK_INPUT_BYTES_MAX, HOOK_INPUT_SILENCE_MS_MAX = BODY_BYTES_MAX, 2_000
+HOOK_ANSWER_MS_MAX, HOOK_TURN_MS_MAX, HOOK_LATE_MS_MAX = 8, 15, 5
 SPOOL_LATE_BYTES_MAX = 1 * MIB
 # Where the start of a text is all that is kept, so much is looked through for secrets at first, more if too little of
 # that is left over behind what is kept.
@@ -230,8 +229,7 @@ REDACTED_AHEAD_CODE_POINTS, REDACTED_BEYOND_CODE_POINTS = 64 * KIB, 8 * KIB
 # What waits on disk: so much for so long. Where there is no room more goes than must, so that not each event makes it.
 SPOOL_BYTES_MAX, SPOOL_ROOM_BYTES = 16 * MIB, 1 * MIB
 SPOOL_AGE_MS_MAX = 30 * 24 * 3600 * 1000
-SPOOL_LINE_BYTES_MAX = 64 * KIB
-SPOOL_TAKEN_BYTES_MAX = 4 * MIB
+SPOOL_LINE_BYTES_MAX, SPOOL_TAKEN_BYTES_MAX = 64 * KIB, 4 * MIB
 # Delivering what waits: a request's size, how long for its answer and for a turn at the spool, pauses that grow, and
 # when to leave it to another.
 DELIVERY_BYTES_MAX = 1 * MIB
@@ -241,31 +239,24 @@ DELIVERY_PAUSE_MS_MIN, DELIVERY_PAUSE_MS_MAX, DELIVERY_RETRY_AFTER_MS_MAX = 250,
 DELIVERY_PATIENCE_MS, DELIVERY_PATIENCE_IN_FRONT_MS = 10 * 60 * 1000, 10_000
 
 # Store.
-MAILBOX_COMMANDS_MAX = 1_024
-MAILBOX_BYTES_MAX = 64 * MIB
-BATCH_COMMANDS_MAX = 256
-BATCH_BYTES_MAX = 8 * MIB
-FRAME_BYTES_MAX = 32 * MIB
+MAILBOX_COMMANDS_MAX, MAILBOX_BYTES_MAX = 1_024, 64 * MIB
+BATCH_COMMANDS_MAX, BATCH_BYTES_MAX, FRAME_BYTES_MAX = 256, 8 * MIB, 32 * MIB
 # Live records share a frame of their generation's state until it has this size.
 STATE_FRAME_BYTES = 1 * MIB
 # Pages of the index's WAL that make a checkpoint due: when nobody waits, and at the latest.
 CHECKPOINT_PAGES_IDLE, CHECKPOINT_PAGES_BUSY = 256, 8_192
-BUSY_RETRY_MS = 100
-REBUILD_RETRY_MS = 1_000
-STORAGE_FULL_RETRY_MS = 5_000
+BUSY_RETRY_MS, REBUILD_RETRY_MS, STORAGE_FULL_RETRY_MS = 100, 1_000, 5_000
 READERS = 2
 # Files of tables: how many are open to be written, and to be read; how long another program's lock on one is waited
 # for; pages in a WAL that are moved into the file between two batches, and how long nobody writes until any are.
-TABLE_FILES_OPEN_MAX = 32
-TABLE_WAIT_MS = 50
+TABLE_FILES_OPEN_MAX, TABLE_WAIT_MS = 32, 50
 TABLE_WAL_PAGES_MAX, TABLE_REST_MS = 1_000, 1_000
 # Copies of table files: pages a step, and how often a copy may have to begin anew before it is made in one step.
 COPY_PAGES_AT_ONCE, COPY_STARTS_MAX = 1_000, 3
 # How often a check begins again because another generation took over meanwhile.
 CHECK_ATTEMPTS_MAX = 5
 # How often a salvage copies an index that changes meanwhile, and how much of a kind its report lists.
-SALVAGE_COPIES_MAX = 5
-SALVAGE_LISTED_MAX = 1_000
+SALVAGE_COPIES_MAX, SALVAGE_LISTED_MAX = 5, 1_000
 
 # Tables, asking: how large a filter may be, how many fields order rows and how much of a text counts in that, how much
 # an aggregate takes together, and how many groups are shown.

@@ -20,6 +20,7 @@ from convmem.cli import (
     config,
     connect,
     distill,
+    doctor,
     export,
     import_,
     journal,
@@ -64,6 +65,7 @@ app.command("restore")(restore.restore)
 app.command("compact")(compact.compact)
 app.command("check")(check.check)
 app.command("salvage")(salvage.salvage)
+app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
 app.command("distill")(distill.distill)
 app.add_typer(tables.app, name="tables")

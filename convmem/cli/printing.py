@@ -14,7 +14,7 @@ from convmem.cli.asking import CallFailed
 from convmem.cli.journal import visible, visible_json
 
 
-def print_json(facts: Mapping[str, Any]) -> None:
+def print_json(facts: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
     """One JSON document, in which nothing hides."""
     _print(visible_json(json.dumps(facts, ensure_ascii=False, separators=(",", ":"))))
 

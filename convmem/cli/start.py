@@ -42,7 +42,7 @@ Distill = Annotated[str | None, _option("distill", "off|daily")]
 LogFormat = Annotated[str | None, _option("log_format", "text|json")]
 
 
-def _elsewhere(context: typer.Context, url: str | None) -> str | None:
+def elsewhere(context: typer.Context, url: str | None) -> str | None:
     """Another machine's daemon, by the flag; else by CONVMEM_URL, unless a flag names a data directory of this one.
 
     What was given on the command line is read before what was not.
@@ -58,7 +58,7 @@ URL = Annotated[
         "--url",
         metavar="URL",
         help="another daemon, for example http://host:8484 [CONVMEM_URL]",
-        callback=_elsewhere,
+        callback=elsewhere,
     ),
 ]
 TokenFile = Annotated[

@@ -91,6 +91,18 @@ class Spool:
         """What the spool says of itself when nothing waits."""
         return self._said().facts(0, None)
 
+    def glance(self) -> dict[str, Any]:
+        """The same as one look without a turn can tell it: nothing is made, written or locked."""
+        path, state = self._path + ".jsonl", self._said()
+        with self._usable(is_made=False):
+            waiting = disk.read_small(path, SPOOL_BYTES_MAX) or b""
+            is_of_file = waiting and os.stat(path).st_ino == state.file
+            waiting = waiting[state.offset if is_of_file else 0 :] + (
+                disk.read_small(self._path + ".late", SPOOL_BYTES_MAX) or b""
+            )
+        events = [line for line in waiting.split(lines.BREAK) if line]
+        return state.facts(len(events), lines.time_of(events[0]) if events else None)
+
     def facts(self) -> dict[str, Any]:
         """What waits, since when, and what was dropped; nothing is made where there is nothing."""
         with self._usable(is_made=False):

@@ -90,16 +90,34 @@ class Report:
     entries_replayed: int = 0
 
 
-def recover(files: Files, witness: Witness | None, *, from_start: bool = False) -> tuple[Log, Report]:
-    """Open the log at its last whole frame. Raises LogCorrupt or LogTooNew; changes nothing then.
+class Judgement(NamedTuple):
+    """What a start would do about a log, and where its last whole frame ends. Nothing has been done yet."""
+
+    decision: Decision
+    generation: int
+    end: Position
+    fault: Fault
+    size: int
+
+    def error(self) -> LogCorrupt | LogTooNew:
+        """What a start is refused with."""
+        place = self.end.offset
+        if self.decision is Decision.TOO_NEW:
+            sentence = f"{log.NAME} was written by a newer convmem (byte {place}): run that one"
+            return LogTooNew(sentence, file=log.NAME, offset=place)
+        assert self.decision is Decision.REFUSE
+        what = "acknowledged entries are missing" if self.fault is Fault.NONE else self.fault.value
+        sequence = self.end.next_sequence
+        sentence = f"{log.NAME}, byte {place}, entry {sequence}: {what}; nothing was changed"
+        return LogCorrupt(sentence, file=log.NAME, offset=place, sequence=sequence)
+
+
+def judge(file: File, witness: Witness | None, *, from_start: bool = False) -> Judgement:
+    """Walk a log to its end as a start does, and decide. Changes nothing.
 
     With a witness of this generation the walk begins at the last frame that it applied, else (and with `from_start`)
     at the first frame.
     """
-    if witness is not None and witness.has_seen(0) and not files.exists(log.NAME):
-        sentence = f"{log.NAME} is missing, but its index is there: put the log back, or remove the index to start anew"
-        raise LogCorrupt(sentence, file=log.NAME, offset=0, sequence=1)
-    file = files.open(log.NAME)
     size = file.size()
     reader = Reader(file, end=size)
     first = reader.header(0)
@@ -109,17 +127,23 @@ def recover(files: Files, witness: Witness | None, *, from_start: bool = False) 
     end, fault, is_inside_state = _walk(reader, generation, None if from_start else known, size)
     witnessed = is_inside_state or (known is not None and known.has_seen(end.offset))
     later = fault is not Fault.NONE and reader.has_frame_after(end.offset)
-    match DECISIONS[Facts(fault, later, witnessed)]:
-        case Decision.TOO_NEW:
+    return Judgement(DECISIONS[Facts(fault, later, witnessed)], generation, end, fault, size)
+
+
+def recover(files: Files, witness: Witness | None, *, from_start: bool = False) -> tuple[Log, Report]:
+    """Open the log at its last whole frame, as judge() says. Raises LogCorrupt or LogTooNew; changes nothing then."""
+    if witness is not None and witness.has_seen(0) and not files.exists(log.NAME):
+        sentence = f"{log.NAME} is missing, but its index is there: put the log back, or remove the index to start anew"
+        raise LogCorrupt(sentence, file=log.NAME, offset=0, sequence=1)
+    file = files.open(log.NAME)
+    judged = judge(file, witness, from_start=from_start)
+    generation, end, fault = judged.generation, judged.end, judged.fault
+    match judged.decision:
+        case Decision.TOO_NEW | Decision.REFUSE:
             file.close()
-            sentence = f"{log.NAME} was written by a newer convmem (byte {end.offset}): run that one"
-            raise LogTooNew(sentence, file=log.NAME, offset=end.offset)
-        case Decision.REFUSE:
-            file.close()
-            what = "acknowledged entries are missing" if fault is Fault.NONE else fault.value
-            sentence = f"{log.NAME}, byte {end.offset}, entry {end.next_sequence}: {what}; nothing was changed"
-            raise LogCorrupt(sentence, file=log.NAME, offset=end.offset, sequence=end.next_sequence)
+            raise judged.error()
         case Decision.CUT:
+            size = judged.size
             report = Report(size - end.offset, _set_aside(files, file, generation, end.offset, size), fault.value)
             file.truncate(end.offset)
             file.sync()
@@ -135,7 +159,7 @@ def is_of_this_log(files: Files, witness: Witness) -> bool:
     """
     if not witness.has_seen(0) or not files.exists(log.NAME):
         return True
-    file = files.open(log.NAME)
+    file = files.open_to_read(log.NAME)
     try:
         found = decode_header(file.read(witness.tail.offset, HEADER_SIZE))
     finally:
@@ -147,7 +171,7 @@ def generation_of(files: Files) -> int | None:
     """The generation that the first header of the log says; None where there is none that can be read."""
     if not files.exists(log.NAME):
         return None
-    file = files.open(log.NAME)
+    file = files.open_to_read(log.NAME)
     try:
         first = Reader(file, end=file.size()).header(0)
     finally:

@@ -88,6 +88,10 @@ def test_the_page_of_limits_is_the_code_s():
     holds("limits.md", written_pages.limits_page())
 
 
+def test_the_page_of_troubles_is_what_the_doctor_finds():
+    holds("troubleshooting.md", written_pages.troubleshooting_page())
+
+
 def holds(name: str, written: str) -> None:
     """A page that is written from the code still says what it would say; CONVMEM_UPDATE=1 writes it."""
     kept = DOCS / name

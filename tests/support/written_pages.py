@@ -1,10 +1,12 @@
-"""docs/tools.md and docs/limits.md, written from the code: what clients are shown is what people read."""
+"""Pages of the docs that are written from the code: what clients are shown is what people read."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from convmem import limits
 from convmem.catalog import Catalog
+from convmem.doctor import local, local_findings, remote, remote_findings
+from convmem.doctor.findings import Kind
 from convmem.domain import Tool
 
 UNITS = {"KIB", "MIB"}
@@ -24,6 +26,44 @@ UTF-8. At a bound a request is refused or an answer is cut by rule; nothing grow
 | bound | value |
 |---|---:|
 """
+
+
+TROUBLESHOOTING_HEAD = """# Troubleshooting
+
+`convmem doctor` looks at the data directory of this machine, whoever holds it, and what a client would meet.
+`convmem doctor URL` goes to a daemon elsewhere, step by step, as a client would, and stops where the next step would
+be senseless. It shows the token from `CONVMEM_TOKEN` or `--token-file` only to what has said that it is convmem and
+wants one, follows no redirect, and each step ends within five seconds. Neither changes anything.
+
+Each line is an outcome, a finding, what was seen, and for what is not `ok` the one thing to change. `--json` prints a
+list of `{check, finding, outcome, seen, change}`; the check is the beginning of the finding's name.
+
+| status | meaning |
+|---:|---|
+| 0 | nothing failed; there may be warnings |
+| 2 | wrong usage, or a setting, URL or token that cannot be meant |
+| 10, 11, 12, 14, 15 | a start would be refused with it: [errors.md](errors.md) |
+| 1 | anything else failed |
+
+The tables are written from the code; a test holds them equal.
+"""
+
+
+def troubleshooting_page() -> str:
+    """The whole page of what the doctor can find."""
+    parts = [TROUBLESHOOTING_HEAD]
+    for heading, kinds, steps in (
+        ("On this machine", local_findings.KINDS, local.CHECKS),
+        ("Behind a URL", remote_findings.KINDS, remote.STEPS),
+    ):
+        parts.append(f"\n## {heading}\n\nIn this order: {', '.join(steps)}.\n")
+        parts.append("\n| finding | outcome | meaning |\n|---|---|---|\n")
+        parts += [f"| `{name}` | {_outcome(kind)} | {kind.meaning} |\n" for name, kind in kinds.items()]
+    return "".join(parts)
+
+
+def _outcome(kind: Kind) -> str:
+    return kind.outcome if kind.status in (0, 1) else f"{kind.outcome} ({kind.status})"
 
 
 def limits_page() -> str:

@@ -29,7 +29,7 @@ DOORS_BY_CALL = {
 # A second door to the same: for a process that has no time for the first, and for files that are opened otherwise.
 SIDE_DOORS = {
     **dict.fromkeys(("file_descriptors.py", "folders.py", "connecting/config_files.py"), "files.py"),
-    "store/table_sqlite.py": "store/sqlite.py",
+    **dict.fromkeys(("store/table_sqlite.py", "store/beside.py"), "store/sqlite.py"),
 }
 # Calls that are not what the door is for, and why.
 NOT_THE_DISK = {

@@ -69,8 +69,12 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("memory", "tables", "inputs", "reach", "tokens"),
         *("transfer", "transport", "config", "addresses", "holding", "engine", "stopping", "hooks"),
     },
+    "doctor": {
+        *("errors", "limits", "clock", "files", "strict_json", "store", "addresses", "config", "holding", "tokens"),
+        *("hooks", "daemon"),
+    },
     "cli": {
-        *("daemon", "hooks", "profile_text", "row_text", "config", "errors", "files", "stopping", "store"),
+        *("daemon", "doctor", "hooks", "profile_text", "row_text", "config", "errors", "files", "stopping", "store"),
         *("clock", "holding", "reach", "tokens", "connecting"),
     },
     "hooks": {"limits", "clock", "files", "strict_json", "redact", "data_dir"},
@@ -88,6 +92,8 @@ SAME_PART = {
             "distilling",
             "gateway",
             "handing_over",
+            "liveness",
+            "notifying",
             "offline",
             "profiles",
             "restoring",
@@ -283,9 +289,27 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
 # Modules that no test file mirrors, and why.
 WITHOUT_A_TEST_FILE = {
     "backup_arguments.py": "tests/unit/test_backups.py",
+    "bridging.py": "who answers, and what happens when that changes: tests/e2e/test_bridge.py",
+    "handing_over.py": "real processes that give and take a store: tests/e2e/test_bridge.py",
+    "liveness.py": "a daemon that is looked at: tests/e2e/test_services.py",
     "connecting/misfits.py": "tests/unit/connecting/test_jsonc.py",
     "fingerprints.py": "tests/unit/messages/test_fingerprints.py",
     "apart.py": "tests/unit/test_engine.py",
+    **dict.fromkeys(
+        ("doctor/answers.py", "doctor/endpoint.py", "doctor/remote.py", "doctor/remote_findings.py", "doctor/visit.py"),
+        "each finding by its cause: tests/e2e/test_doctor_remote.py",
+    ),
+    **dict.fromkeys(
+        (
+            "doctor/belongings.py",
+            "doctor/directory.py",
+            "doctor/holders.py",
+            "doctor/local.py",
+            "doctor/local_findings.py",
+            "doctor/store_files.py",
+        ),
+        "each finding by its cause: tests/e2e/test_doctor_local.py",
+    ),
     "phases.py": "words: tests/unit/test_engine.py",
     "row_text.py": "tests/unit/tables/test_dump.py",
     "table_operations.py": "tests/unit/cli/test_tables.py",

@@ -99,6 +99,17 @@ def test_looking_makes_nothing(spool: Spool, file: Path):
     assert not file.parent.exists()
 
 
+def test_a_glance_tells_the_same_and_touches_nothing(spool: Spool, file: Path):
+    assert spool.glance() == facts(0)
+    assert not file.parent.exists()
+    spool.append([event(0, at=START_MS - 5), event(1), event(2)], dropped=2)
+    spool.take_off(spool.head(1), 0)
+    before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in file.parent.iterdir()}
+    assert spool.glance() == facts(2, 2)
+    assert {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in file.parent.iterdir()} == before
+    assert spool.facts() == facts(2, 2)
+
+
 def test_a_line_that_was_never_finished_spoils_no_other(spool: Spool, file: Path):
     spool.append([event(0)])
     with file.open("ab") as torn:
