@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tests.support.source import REPOSITORY
 
@@ -103,16 +102,3 @@ def loopback() -> Iterator[dict[str, Machine]]:
     finally:
         for machine in machines.values():
             machine.end()
-
-
-def caddyfile(address: str, port: int, upstream: str, certificate: Path, key: Path) -> str:
-    """Caddy in front of the daemon, with a certificate of our own."""
-    return f"""{{
-    admin off
-    auto_https off
-}}
-https://{address}:{port} {{
-    tls {certificate} {key}
-    reverse_proxy {upstream}
-}}
-"""
