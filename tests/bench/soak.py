@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from tests.support.daemons import Daemon, daemon
 CALLS, CLIENTS, SAMPLES = 200_000, 20, 40
 # Between two troubles of one maker.
 PAUSE_S = 0.1
-QUIET_SHARE, WARM_SHARE = 0.1, 0.3
+WARM_SHARE, SETTLE_S = 0.5, 5
 SCHEMA = {"table": "visits", "fields": [{"name": "place", "type": "string"}, {"name": "count", "type": "number"}]}
 WORDS = ("harbour", "lantern", "味噌", "orchard", "แมว", "window", "railway", "copper", "Straße", "记忆")
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
@@ -166,48 +166,45 @@ def quantiles(times_ms: list[float]) -> tuple[float, float, float]:
     return ordered[len(ordered) // 2], ordered[int(len(ordered) * 0.99)], ordered[-1]
 
 
-async def soak(running: Daemon, calls: int, clients: int) -> None:
-    client = running.client("all")
-    client.call("schema_create", **SCHEMA)
-    meter, counts = Meter(running), dict[str, int]()
-    each, rows, done = calls // SAMPLES, [], 0
-    quiet_ms: list[float] = []
-    loud_ms: list[float] = []
-    troubles: list[asyncio.Task[None]] = []
-    open_before = 0
-    for number in range(SAMPLES):
-        if number == int(SAMPLES * QUIET_SHARE):
-            open_before = meter.now()[1]
-            troubles = [
-                asyncio.create_task(troubling(running.port, kind, counts))
-                for kind, times in TROUBLE.items()
-                for _ in range(times)
-            ]
-        times_ms, took_s = await stretch(running.port, each, clients, number)
-        (loud_ms if troubles else quiet_ms).extend(times_ms)
-        done += each
-        rss_mb, descriptors, threads = meter.now()
-        if number >= SAMPLES * WARM_SHARE:
-            meter.samples.append((done, rss_mb))
-        if number % 4 == 3:
-            p50, p99, worst = quantiles(times_ms)
-            speed = [f"{done:,}", f"{each / took_s:,.0f}", f"{p50:.1f}", f"{p99:.1f}", f"{worst:.0f}"]
-            rows.append([*speed, f"{rss_mb:.1f}", str(descriptors), str(threads)])
-    for task in troubles:
+@contextlib.asynccontextmanager
+async def trouble(port: int, counts: dict[str, int], *, is_loud: bool) -> AsyncIterator[None]:
+    """All kinds of trouble for as long as the block runs, if it is to be loud."""
+    kinds = [kind for kind, times in TROUBLE.items() for _ in range(times)] if is_loud else []
+    tasks = [asyncio.create_task(troubling(port, kind, counts)) for kind in kinds]
+    yield
+    for task in tasks:
         task.cancel()
-    await asyncio.gather(*troubles, return_exceptions=True)
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def soak(running: Daemon, calls: int, clients: int) -> None:
+    running.client("all").call("schema_create", **SCHEMA)
+    meter, counts, rows = Meter(running), dict[str, int](), list[list[str]]()
+    each, open_before = calls // SAMPLES, 0
+    times: dict[str, list[float]] = {"alone": [], "with the others": []}
+    for number in range(SAMPLES):
+        # Turn by turn, so that both see the same store.
+        is_loud, is_warm = bool(number % 2), number >= SAMPLES * WARM_SHARE
+        async with trouble(running.port, counts, is_loud=is_loud):
+            times_ms, took_s = await stretch(running.port, each, clients, number)
+        rss_mb, descriptors, threads = meter.now()
+        if is_warm:
+            open_before = open_before or descriptors
+            meter.samples.append(((number + 1) * each, rss_mb))
+            times["with the others" if is_loud else "alone"] += times_ms
+        if number % 5 == 4:
+            p50, p99, worst = quantiles(times_ms)
+            speed = [f"{(number + 1) * each:,}", f"{each / took_s:,.0f}", f"{p50:.1f}", f"{p99:.1f}", f"{worst:.0f}"]
+            rows.append([*speed, f"{rss_mb:.1f}", str(descriptors), str(threads)])
     columns = ["calls", "calls/s", "p50 ms", "p99 ms", "max ms", "MB", "descriptors", "threads"]
     table(f"{clients} clients, each sample {each:,} calls", columns, rows)
     print(f"beside them: {json.dumps(counts)}")
-    for name, times in (("alone", quiet_ms), ("with the others", loud_ms)):
-        print(f"{name}: p50 {quantiles(times)[0]:.1f} ms, p99 {quantiles(times)[1]:.1f} ms")
+    for name, found in times.items():
+        print(f"{name}: p50 {quantiles(found)[0]:.1f} ms, p99 {quantiles(found)[1]:.1f} ms")
     slope, error = meter.slope()
     print(f"resident memory behind the warm-up: {slope:+.3f} ± {error:.3f} MB per 10,000 calls")
-    for _ in range(100):
-        await asyncio.sleep(0.1)
-        if meter.now()[1] <= open_before:
-            break
-    print(f"open descriptors: {open_before} before, {meter.now()[1]} at the end")
+    await asyncio.sleep(SETTLE_S)
+    print(f"open descriptors: {open_before} after the warm-up, {meter.now()[1]} at the end")
 
 
 def main() -> None:
