@@ -14,8 +14,10 @@ import msgspec
 import pytest
 
 from convmem.limits import BODY_BYTES_MAX, CONTENT_BYTES_MAX, STDIO_REQUESTS_MAX
+from convmem.transport.conversation import Conversation
+from convmem.transport.lines import Streams
 from convmem.transport.loading import Loading, kernel
-from convmem.transport.stdio import Stdio, Streams
+from convmem.transport.stdio import Stdio
 from tests.support.served import ENVELOPE, call, request
 from tests.support.source import REPOSITORY
 from tests.support.toy import Toy, toy_catalog
@@ -61,7 +63,7 @@ async def peer(limit: int = 2**24, *, reads: bool = True) -> AsyncIterator[Peer]
     toy = Toy()
     loading = Loading(kernel(toy_catalog, toy))
     await loading.run()
-    stdio = Stdio(loading, "messages", Streams(incoming, outgoing))
+    stdio = Stdio(loading, "messages", Conversation(Streams(incoming, outgoing)))
 
     async def serve() -> None:
         try:
