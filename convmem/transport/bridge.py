@@ -83,6 +83,7 @@ class Bridge:
         self._conversation = conversation
         self._exchanges = exchanges
         self._read_only: frozenset[str] | None = None
+        self._has_asked_for_tools = False
         self._in_hand: dict[jsonrpc.Id, bool] = {}
         # Set once nobody shall wait for a daemon any more: the requests that do are put back, or at a stop refused.
         self._has_ended_waiting = asyncio.Event()
@@ -97,6 +98,10 @@ class Bridge:
                     continue
                 self._in_hand[message.id] = False
                 answering = tasks.create_task(self._answer(taken, message, self._conversation.handshake))
+                if message.method == "tools/call" and not self._has_asked_for_tools:
+                    # Before they must be known: whoever is asked may be gone then.
+                    self._has_asked_for_tools = True
+                    tasks.create_task(self._ask_for_tools())
                 if message.method == "initialize":
                     # What comes next speaks the version agreed on here.
                     await asyncio.wait((answering,))
@@ -188,6 +193,14 @@ class Bridge:
             await self._answered(Taken(0, LIST_LINE), LIST, Handshake())
             is_repeatable = self._is_repeatable(request)
         return bool(is_repeatable)
+
+    async def _ask_for_tools(self) -> None:
+        """Ask once, unless the client has; a failure is none of the client's."""
+        if self._read_only is None:
+            asked = self._asked(LIST, self._headers(LIST, Handshake()), LIST_LINE)
+            (answer,) = await asyncio.gather(asked, return_exceptions=True)
+            if isinstance(answer, bytes):
+                self._learn(LIST, answer)
 
     def _learn(self, request: jsonrpc.Request, answer: bytes) -> None:
         """Keep what passes by of the two answers that matter later; refusals and foreign shapes teach nothing."""
