@@ -1,9 +1,9 @@
 """What a client on stdin and stdout says and is told, whoever answers: the store in this process or a daemon elsewhere.
 
 The idea: whoever answers may change in the middle, and no line is lost or answered twice by that. So the lines that
-come in, the lines that go out, what `initialize` agreed on, and what was taken but is still to be answered live here;
-one reader after the other takes them over. A reader is asked to hand over and never cancelled: that could lose the line
-that is coming, or cut the one that is being written.
+come in, the lines that go out, what is known of the other end, and what was taken but is still to be answered live
+here; one reader after the other takes them over. A reader is asked to hand over and never cancelled: that could lose
+the line that is coming, or cut the one that is being written.
 """
 
 import asyncio
@@ -41,6 +41,8 @@ class Conversation:
     def __init__(self, streams: Streams) -> None:
         self.output = Output(streams.outgoing)
         self.handshake = Handshake()
+        # By name; None as long as nobody has said which.
+        self.read_only_tools: frozenset[str] | None = None
         self.room = asyncio.Semaphore(STDIO_REQUESTS_MAX)
         self._lines = Lines(streams.incoming)
         self._again: list[Taken] = []
