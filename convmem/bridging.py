@@ -15,16 +15,18 @@ when a daemon may start.
 """
 
 import asyncio
+import logging
 from contextlib import closing
 from pathlib import Path
 
 from convmem import holding, stopping
 from convmem.clock import SystemClock
 from convmem.config import Settings
-from convmem.errors import StoreLocked
+from convmem.errors import DataDirectoryUnusable, StoreLocked
 from convmem.holding import Held
 from convmem.hooks.target import Target
 from convmem.limits import STOP_MS_MAX, TAKE_OVER_AFTER_MS, TAKE_OVER_SOON_MS, VACANCY_PAUSE_MS
+from convmem.stopping import Phases
 from convmem.transport import lines
 from convmem.transport.bridge import Bridge
 from convmem.transport.conversation import Conversation
@@ -32,12 +34,16 @@ from convmem.transport.exchanges import Exchanges
 from convmem.transport.http_client import Connection, Unreachable, connect
 from convmem.transport.lines import Streams
 
+logger = logging.getLogger("convmem")
+
 
 def run_there(target: Target, path: str) -> int:
     """Bridge to a daemon elsewhere, whose MCP endpoint is at `path`, until the input ends; the exit status."""
 
     async def bridge() -> int:
-        await _bridged(Conversation(lines.claim()), target, path, None)
+        phases = stopping.Phases()
+        with stopping.on_loop(phases.stop):
+            await _bridged(Conversation(lines.claim()), phases, target, path, None)
         return 0
 
     return asyncio.run(bridge())
@@ -57,20 +63,23 @@ def run_here(settings: Settings, target: Target) -> int:
 
 
 async def _answer_here(settings: Settings, target: Target, streams: Streams, held: Held | None) -> int:
-    conversation, status = Conversation(streams), 0
-    while status == 0 and not conversation.has_ended:
-        if held is None:
-            held = await _bridged(conversation, target, f"/mcp/{settings.profile}", settings)
-        if held is not None:
-            from convmem import daemon
+    conversation, phases, status = Conversation(streams), stopping.Phases(), 0
+    with stopping.on_loop(phases.stop):
+        while status == 0 and not conversation.has_ended:
+            if held is None:
+                held = await _bridged(conversation, phases, target, f"/mcp/{settings.profile}", settings)
+            if held is not None:
+                with closing(held):
+                    from convmem import daemon
 
-            with closing(held):
-                status = await daemon.stdio(settings, conversation, held)
-            held = None
+                    status = await daemon.stdio(settings, conversation, held, phases)
+                held = None
     return status
 
 
-async def _bridged(conversation: Conversation, target: Target, path: str, settings: Settings | None) -> Held | None:
+async def _bridged(
+    conversation: Conversation, phases: Phases, target: Target, path: str, settings: Settings | None
+) -> Held | None:
     """Answer through a daemon until the input ends or a signal comes; or, of a store of this machine, until nobody
     holds it but this process: then what holds it.
     """
@@ -87,12 +96,13 @@ async def _bridged(conversation: Conversation, target: Target, path: str, settin
 
     try:
         async with asyncio.timeout(None) as deadline, asyncio.TaskGroup() as tasks:
-            with stopping.on_loop(stop):
+            with phases.phase(stop):
                 watching = None if settings is None else tasks.create_task(watch(settings))
                 await bridge.serve()
                 if watching is not None:
                     watching.cancel()
     except TimeoutError:
+        conversation.abandon()
         return None
     except ExceptionGroup as group:
         # One thing went wrong, and it is told as it is.
@@ -103,14 +113,22 @@ async def _bridged(conversation: Conversation, target: Target, path: str, settin
 async def _vacancy(settings: Settings, target: Target) -> Held:
     """Wait until nobody holds the store, then hold it."""
     left_ms = _wait_ms(settings.data_dir)
+    is_usable = True
     while True:
         connection = await _connection(target)
         if connection is not None:
             left_ms = _wait_ms(settings.data_dir)
             with closing(connection):
                 await connection.ended()
-        elif left_ms <= 0 and (held := _take(settings)):
-            return held
+        elif left_ms <= 0:
+            try:
+                if held := _take(settings):
+                    return held
+            except DataDirectoryUnusable as reason:
+                # Whoever asks is told that nobody is there; the disk may be mended while this process waits.
+                if is_usable:
+                    logger.error("nobody holds the store, and this process cannot: %s", reason.message)
+                is_usable = False
         await asyncio.sleep(VACANCY_PAUSE_MS / 1000)
         left_ms -= VACANCY_PAUSE_MS
 
@@ -126,13 +144,19 @@ async def _connection(target: Target) -> Connection | None:
 
 def _wait_ms(data_dir: Path) -> int:
     """How long to leave the store alone once its holder has ended: nobody starts a process like this one again."""
-    is_stdio = holding.socket_of_stdio(holding.holder_text(data_dir)) is not None
-    return TAKE_OVER_SOON_MS if is_stdio else TAKE_OVER_AFTER_MS
+    holder = holding.holder_of(holding.holder_text(data_dir))
+    return TAKE_OVER_AFTER_MS if holder is None or holder.is_daemon else TAKE_OVER_SOON_MS
 
 
 def _take(settings: Settings) -> Held | None:
-    """The store, if nobody holds it. DataDirectoryUnusable."""
+    """The store, if nobody holds it. DataDirectoryUnusable.
+
+    Who holds it is said at once: a daemon that starts in this moment is to ask for it, and not to give up.
+    """
     try:
-        return holding.take(settings)
+        held = holding.take(settings)
     except StoreLocked:
         return None
+    with holding.usable(settings.data_dir):
+        held.lock.tell(holding.lock_text(settings, None))
+    return held

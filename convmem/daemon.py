@@ -10,8 +10,8 @@ import functools
 import gc
 import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from convmem import checking, files, handing_over, holding, liveness, maintenance, stopping, table_places
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from convmem.transport.protocol import Kernel
 
 Result = TypeVar("Result")
+Hearing = Callable[[Callable[[], object]], AbstractContextManager[None]]
 JOURNAL = logging.getLogger("convmem")
 SWITCH_INTERVAL_S = 0.0005
 
@@ -98,12 +99,12 @@ async def serve(settings: Settings, announce: Callable[[str], None], manager: Se
             telling.stop()
             server.stop()
 
-        return await _until_stopped(engine, [server.serve([tcp, *unix]), telling.run()], stop, tell)
+        return await _until_stopped(engine, [server.serve([tcp, *unix]), telling.run()], stop, stopping.on_loop, tell)
 
 
-async def stdio(settings: Settings, conversation: Conversation, held: Held) -> int:
-    """Answer a conversation from the store, which is held, and serve the local socket beside it, until EOF, a signal,
-    or a daemon that wants the store; return the exit status.
+async def stdio(settings: Settings, conversation: Conversation, held: Held, phases: stopping.Phases) -> int:
+    """Answer a conversation from the store, which is held, and serve the local socket beside it, until EOF, a stop of
+    the phase, or a daemon that wants the store; return the exit status.
     """
     with holding.local_socket(settings) as unix:
         engine, load_catalog = _engine(held.directory, settings), functools.cache(catalog)
@@ -130,7 +131,18 @@ async def stdio(settings: Settings, conversation: Conversation, held: Held) -> i
                 speaker.stop()
             server.stop()
 
-        return await _until_stopped(engine, [speak(), *([server.serve(unix)] if unix else [])], stop)
+        @contextmanager
+        def hearing(on_stop: Callable[[], object]) -> Iterator[None]:
+            def end() -> None:
+                # Also when the store is just being given away: nobody goes on with it then.
+                conversation.stop()
+                on_stop()
+
+            with phases.phase(end):
+                yield
+
+        parts = [speak(), *([server.serve(unix)] if unix else [])]
+        return await _until_stopped(engine, parts, stop, hearing)
 
 
 def _engine(directory: RealFiles, settings: Settings) -> Engine:
@@ -143,11 +155,13 @@ async def _until_stopped(
     engine: Engine,
     parts: list[Coroutine[Any, Any, None]],
     stop: Callable[[], None],
+    hearing: Hearing,
     when_open: Callable[[], Awaitable[None]] | None = None,
 ) -> int:
     """Run the engine and the ways in until a signal, the end of a way in, or a failure; then stop all in order.
 
-    `when_open` is called once the store has accepted its log; not if it refuses it.
+    `hearing(on_stop)` calls `on_stop` if there is a signal inside its block. `when_open` is called once the store has
+    accepted its log; not if it refuses it.
     """
     # A thread that computes (the indexer) holds up the loop and the writer for as long as this: 5 ms would be usual.
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -166,7 +180,7 @@ async def _until_stopped(
         if await engine.opened() and when_open is not None:
             await when_open()
 
-    with stopping.on_loop(ended.set):
+    with hearing(ended.set):
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(watched(part)) for part in (engine.run(), *parts)]
             tasks.create_task(tell())

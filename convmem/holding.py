@@ -67,14 +67,37 @@ def holder_text(data_dir: Path) -> str:
     return text.decode(errors="replace").strip()
 
 
-def socket_of_stdio(text: str) -> str | None:
-    """The local socket of a holder that names no URL: a process that serves an agent program. None for others."""
+class Holder(NamedTuple):
+    """What whoever holds the store says of itself: a daemon names a URL, a process that serves an agent program only
+    its local socket.
+    """
+
+    pid: int
+    is_daemon: bool
+    socket: str | None
+
+    @property
+    def is_alive(self) -> bool:
+        """False if there is no such process: the text was left behind."""
+        try:
+            os.kill(self.pid, 0)
+        except PermissionError:
+            return True  # It lives, as somebody else.
+        except (OSError, OverflowError):
+            return False
+        return True
+
+
+def holder_of(text: str) -> Holder | None:
+    """The holder that a text in the lock names, None if it names none."""
     try:
         said = strict_json.parse(text.encode())
     except strict_json.MalformedJSON:
         return None
-    path = said.get("socket") if type(said) is dict and "url" not in said else None
-    return path if type(path) is str else None
+    if type(said) is not dict or type(said.get("pid")) is not int or said["pid"] <= 0:
+        return None
+    path = said.get("socket")
+    return Holder(said["pid"], "url" in said, path if type(path) is str else None)
 
 
 def lock_text(settings: Settings, tcp: socket.socket | None) -> str:

@@ -209,8 +209,8 @@ BRIDGE_PATIENCE_MS, BRIDGE_PAUSE_MS_MIN, BRIDGE_PAUSE_MS_MAX = 30_000, 50, 1_000
 # A store that a daemon held is left to the daemon's next start for so long, before a bridge takes it over; one that
 # another agent program's process held, to a daemon that may have asked for it.
 TAKE_OVER_AFTER_MS, TAKE_OVER_SOON_MS, VACANCY_PAUSE_MS = 3_000, 300, 100
-# How long a daemon that starts waits for a store that an agent program's process has agreed to give.
-HAND_OVER_MS_MAX, HAND_OVER_PAUSE_MS = 10_000, 20
+# How long a daemon that starts waits for a store that such a process has agreed to give, and for a nameless holder.
+HAND_OVER_MS_MAX, HAND_OVER_PAUSE_MS, NAMELESS_HOLDER_MS_MAX = 10_000, 20, 500
 LOCK_TEXT_BYTES_MAX, SETTINGS_FILE_BYTES_MAX = 4 * KIB, 64 * KIB
 # Configurations of other programs: how large, how deep; how often a change begins again because another program was
 # quicker, and how many copies one second may have.

@@ -59,13 +59,42 @@ def on_loop(on_first: Callable[[], object]) -> Iterator[None]:
         received.append(number)
         on_first()
 
-    for number in SIGNALS:
+    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in heard:
         loop.add_signal_handler(number, handle, number)
     try:
         yield
     finally:
-        for number in SIGNALS:
+        for number in heard:
             loop.remove_signal_handler(number)
+
+
+class Phases:
+    """Work on a loop that comes in phases, each of which stops in its own way: `on_loop(phases.stop)` around all of it.
+
+    A signal stops the phase that is at work, and one that comes between two of them stops the next at its start.
+    """
+
+    def __init__(self) -> None:
+        self._is_stopped = False
+        self._on_stop: Callable[[], object] | None = None
+
+    def stop(self) -> None:
+        """Stop the phase that is at work, and every later one."""
+        self._is_stopped = True
+        if self._on_stop is not None:
+            self._on_stop()
+
+    @contextmanager
+    def phase(self, on_stop: Callable[[], object]) -> Iterator[None]:
+        """Call `on_stop` once the work inside the block is to stop, at once if it is already."""
+        self._on_stop = on_stop
+        try:
+            if self._is_stopped:
+                on_stop()
+            yield
+        finally:
+            self._on_stop = None
 
 
 @contextmanager

@@ -1,11 +1,12 @@
 """The bridge: a client's lines go to a daemon as they are, its answers come back as lines, a restart goes unnoticed.
 
 Nothing is known of the protocol's methods but what HTTP asks of a client (routing.py), and nothing is kept but what
-`initialize` agreed on and which tools only read.
+`initialize` agreed on and which tools only read (answers.py).
 
 A request whose connection broke off is sent again only if that can do no harm: it is no call of a tool, the tool only
 reads, or the call carries an idempotency key. For any other call the honest answer is that nobody knows; a second
-message would be worse. A request that reached no daemon waits for one, for BRIDGE_PATIENCE_MS.
+message would be worse. A request that reached no daemon waits for one, for BRIDGE_PATIENCE_MS; so does one that was
+refused because the daemon is going down.
 
 Notifications are not sent on: the daemon keeps nothing between requests that one could change. What is cancelled is
 not answered; if it has begun it goes on to its end, as it would for a client that went away.
@@ -15,13 +16,11 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
-
-import msgspec
+from typing import Any
 
 from convmem import __version__
 from convmem.limits import BRIDGE_PATIENCE_MS, BRIDGE_PAUSE_MS_MAX, BRIDGE_PAUSE_MS_MIN
-from convmem.transport import jsonrpc, routing
+from convmem.transport import answers, jsonrpc, routing
 from convmem.transport.conversation import Conversation, Handshake, Taken
 from convmem.transport.exchanges import Exchanges, failure
 from convmem.transport.http_client import Headers, Lost, Unreachable
@@ -30,42 +29,10 @@ from convmem.transport.origins import client_of
 logger = logging.getLogger("convmem")
 
 UNKNOWN = "the connection broke off, so nobody knows whether this was done: look before you ask for it again"
+HARMLESS = "nobody knows whether this was done, but asking for the same again does no harm"
 # Asked where the client has not asked for the list itself. No handshake is needed for it.
 LIST = jsonrpc.Request("convmem", "tools/list", None)
 LIST_LINE = b'{"jsonrpc":"2.0","id":"convmem","method":"tools/list"}'
-
-Result = TypeVar("Result")
-
-
-class Hints(msgspec.Struct, rename={"reads_only": "readOnlyHint"}):
-    """The annotations of a tool, as far as they matter here."""
-
-    reads_only: bool = False
-
-
-class ListedTool(msgspec.Struct):
-    """A tool in a list."""
-
-    name: str
-    annotations: Hints = msgspec.field(default_factory=Hints)
-
-
-class ToolList(msgspec.Struct):
-    """What `tools/list` answers."""
-
-    tools: list[ListedTool] = []
-
-
-class Agreement(msgspec.Struct, rename="camel"):
-    """What `initialize` answers."""
-
-    protocol_version: str
-
-
-class Answered(msgspec.Struct, Generic[Result]):
-    """A successful answer."""
-
-    result: Result
 
 
 def pauses_ms() -> Iterator[int]:
@@ -82,7 +49,7 @@ class Bridge:
     def __init__(self, conversation: Conversation, exchanges: Exchanges) -> None:
         self._conversation = conversation
         self._exchanges = exchanges
-        self._read_only: frozenset[str] | None = None
+        self._has_asked_for_tools = False
         self._in_hand: dict[jsonrpc.Id, bool] = {}
         # Set once nobody shall wait for a daemon any more: the requests that do are put back, or at a stop refused.
         self._has_ended_waiting = asyncio.Event()
@@ -97,6 +64,10 @@ class Bridge:
                     continue
                 self._in_hand[message.id] = False
                 answering = tasks.create_task(self._answer(taken, message, self._conversation.handshake))
+                if message.method == "tools/call" and not self._has_asked_for_tools:
+                    # Before they must be known: whoever is asked may be gone then.
+                    self._has_asked_for_tools = True
+                    tasks.create_task(self._ask_for_tools())
                 if message.method == "initialize":
                     # What comes next speaks the version agreed on here.
                     await asyncio.wait((answering,))
@@ -126,9 +97,11 @@ class Bridge:
             if isinstance(answer, BaseException):
                 logger.error("%s ended by a fault", request.method, exc_info=answer)
                 answer = jsonrpc.error(jsonrpc.internal_error(), request.id)
+            if self._is_cancelled(request):
+                return
             if answer is None:
                 self._conversation.put_back(taken)
-            elif not self._is_cancelled(request):
+            else:
                 await self._conversation.output.line(answer)
         finally:
             self._in_hand.pop(request.id, None)
@@ -141,24 +114,26 @@ class Bridge:
         """The answer to a request; None if it is to be put back."""
         headers = self._headers(request, handshake)
         pauses = pauses_ms()
+        lost: bytes | None = None
         while True:
             try:
-                answer = await self._asked(request, headers, taken.text)
+                refusal = await self._asked(request, headers, taken.text)
+                self._learn(request, refusal)
+                if not answers.says_stopping(refusal):
+                    return refusal
             except Unreachable as reason:
-                sentence = f"{reason}; nothing was done"
+                refusal = failure(request.id, "UNREACHABLE", f"{reason}; nothing was done", retryable=True)
             except Lost as reason:
                 if not await self._may_be_repeated(request):
                     logger.warning("%s was lost: %s", request.method, reason)
                     return failure(request.id, "OUTCOME_UNKNOWN", f"{reason}; {UNKNOWN}")
-                sentence = str(reason)
-            else:
-                self._learn(request, answer)
-                return answer
+                refusal = lost = failure(request.id, "UNREACHABLE", f"{reason}; {HARMLESS}", retryable=True)
             if self._has_ended_waiting.is_set() and not self._is_stopping:
                 return None
             pause_ms = next(pauses, None)
             if pause_ms is None or self._is_stopping or self._is_cancelled(request):
-                return failure(request.id, "UNREACHABLE", sentence, retryable=True)
+                # Once it was lost nobody knows what was done, whatever came of the attempts behind that.
+                return lost or refusal
             await self._rest(pause_ms)
 
     async def _asked(self, request: jsonrpc.Request, headers: Headers, line: bytes) -> bytes:
@@ -180,7 +155,8 @@ class Bridge:
         arguments = params.get("arguments")
         if type(arguments) is dict and type(arguments.get("idempotency_key")) is str:
             return True
-        return None if self._read_only is None else params.get("name") in self._read_only
+        read_only = self._conversation.read_only_tools
+        return None if read_only is None else params.get("name") in read_only
 
     async def _may_be_repeated(self, request: jsonrpc.Request) -> bool:
         is_repeatable = self._is_repeatable(request)
@@ -189,16 +165,21 @@ class Bridge:
             is_repeatable = self._is_repeatable(request)
         return bool(is_repeatable)
 
+    async def _ask_for_tools(self) -> None:
+        """Ask once, unless the client has; a failure is none of the client's."""
+        if self._conversation.read_only_tools is None:
+            asked = self._asked(LIST, self._headers(LIST, Handshake()), LIST_LINE)
+            (answer,) = await asyncio.gather(asked, return_exceptions=True)
+            if isinstance(answer, bytes):
+                self._learn(LIST, answer)
+
     def _learn(self, request: jsonrpc.Request, answer: bytes) -> None:
-        """Keep what passes by of the two answers that matter later; refusals and foreign shapes teach nothing."""
-        with suppress(msgspec.ValidationError):
-            if request.method == "tools/list":
-                listed = msgspec.json.decode(answer, type=Answered[ToolList]).result.tools
-                self._read_only = frozenset(tool.name for tool in listed if tool.annotations.reads_only)
-            elif request.method == "initialize":
-                agreed = msgspec.json.decode(answer, type=Answered[Agreement]).result.protocol_version
-                client = client_of((request.params or {}).get("clientInfo"))
-                self._conversation.handshake = Handshake(agreed, client)
+        """Keep what passes by of the two answers that matter later."""
+        if request.method == "tools/list" and (names := answers.read_only_tools(answer)) is not None:
+            self._conversation.read_only_tools = names
+        elif request.method == "initialize" and (version := answers.agreed_version(answer)) is not None:
+            client = client_of((request.params or {}).get("clientInfo"))
+            self._conversation.handshake = Handshake(version, client)
 
     async def _rest(self, pause_ms: int) -> None:
         with suppress(TimeoutError):

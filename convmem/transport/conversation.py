@@ -1,9 +1,9 @@
 """What a client on stdin and stdout says and is told, whoever answers: the store in this process or a daemon elsewhere.
 
 The idea: whoever answers may change in the middle, and no line is lost or answered twice by that. So the lines that
-come in, the lines that go out, what `initialize` agreed on, and what was taken but is still to be answered live here;
-one reader after the other takes them over. A reader is asked to hand over and never cancelled: that could lose the line
-that is coming, or cut the one that is being written.
+come in, the lines that go out, what is known of the other end, and what was taken but is still to be answered live
+here; one reader after the other takes them over. A reader is asked to hand over and never cancelled: that could lose
+the line that is coming, or cut the one that is being written.
 """
 
 import asyncio
@@ -41,6 +41,8 @@ class Conversation:
     def __init__(self, streams: Streams) -> None:
         self.output = Output(streams.outgoing)
         self.handshake = Handshake()
+        # By name; None as long as nobody has said which.
+        self.read_only_tools: frozenset[str] | None = None
         self.room = asyncio.Semaphore(STDIO_REQUESTS_MAX)
         self._lines = Lines(streams.incoming)
         self._again: list[Taken] = []
@@ -52,14 +54,23 @@ class Conversation:
         self._has_ended = True
         self._lines.stop()
 
+    def abandon(self) -> None:
+        """End it although something is still to be answered."""
+        self.stop()
+        self._again.clear()
+
     @property
     def has_ended(self) -> bool:
         """True if there is nothing more to answer."""
         return self._has_ended and not self._again
 
     def hand_over(self) -> None:
-        """End the iteration that goes on, or else the next one at its start; what follows goes on where it stopped."""
-        self._lines.interrupt()
+        """End the iteration that goes on, or else the next one at its start; what follows goes on where it stopped.
+
+        Behind the end of the input nothing happens: the last reader answers what is left.
+        """
+        if not self._has_ended:
+            self._lines.interrupt()
 
     def put_back(self, taken: Taken) -> None:
         """Have a line answered by whoever reads next, in the order in which the lines came."""
@@ -79,8 +90,8 @@ class Conversation:
                 yield taken, message
 
     async def _taken(self) -> Taken | None:
-        """The next line; None if there is none for this reader."""
-        if self._again:
+        """The next line; None if there is none for this reader. What was put back is not for one that hands over."""
+        if self._again and not self._lines.is_interrupted:
             return self._again.pop(0)
         while (line := await self._lines.line()) is Mark.TOO_LONG:
             await self.output.line(jsonrpc.error(TOO_LONG))

@@ -5,13 +5,13 @@ retry times are for a client that resumes a stream, and this server's calls are 
 """
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 LINE_END = re.compile(rb"\r\n|\n|\r")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-async def data(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def data(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
     """The data of each event; an event that the stream breaks off in the middle of is dropped, as the source says."""
     found: list[bytes] = []
     async for line in _lines(pieces):

@@ -6,6 +6,8 @@ another program. A proxy that says the daemon is away may have passed the reques
 """
 
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import aclosing
+from typing import NamedTuple
 
 import msgspec
 
@@ -37,6 +39,14 @@ class Message(msgspec.Struct):
     error: msgspec.Raw = msgspec.Raw(b"")
 
 
+class Quiet(NamedTuple):
+    """A connection on which nothing is asked, where it goes, and since when."""
+
+    connection: Connection
+    address: Address
+    since_ms: float
+
+
 _decode = msgspec.json.Decoder(Message).decode
 
 
@@ -53,8 +63,8 @@ class Exchanges:
         clock: Clock,
     ) -> None:
         self._addresses, self._token, self._path, self._clock = addresses, token, path, clock
-        # Connections that nothing is asked on, with where they go and since when, the latest last.
-        self._quiet: list[tuple[Connection, Address, float]] = []
+        # The latest last.
+        self._quiet: list[Quiet] = []
 
     async def ask(
         self, request_id: jsonrpc.Id, headers: Headers, line: bytes, tell: Tell, *, is_repeatable: bool
@@ -75,15 +85,15 @@ class Exchanges:
         finally:
             # After a failure it is not usable: its answer is not complete.
             if connection.is_usable:
-                self._quiet.append((connection, address, self._clock.monotonic_ms()))
+                self._quiet.append(Quiet(connection, address, self._clock.monotonic_ms()))
             else:
                 connection.close()
         return answer
 
     def close(self) -> None:
         """Let go of all connections that nothing is asked on."""
-        for connection, _, _ in self._quiet:
-            connection.close()
+        for one in self._quiet:
+            one.connection.close()
         self._quiet.clear()
 
     def _authorization(self) -> Headers:
@@ -94,11 +104,16 @@ class Exchanges:
         return [] if token is None else [(b"Authorization", b"Bearer " + token)]
 
     async def _connection(self, quiet_ms_max: int) -> tuple[Connection, Address]:
-        while self._quiet:
-            connection, address, since_ms = self._quiet.pop()
-            if connection.is_usable and self._clock.monotonic_ms() - since_ms <= quiet_ms_max:
-                return connection, address
-            connection.close()
+        now_ms = self._clock.monotonic_ms()
+        quiet, self._quiet = self._quiet, []
+        for one in quiet:
+            if one.connection.is_usable and now_ms - one.since_ms <= BRIDGE_QUIET_MS_MAX:
+                self._quiet.append(one)
+            else:
+                one.connection.close()
+        if self._quiet and now_ms - self._quiet[-1].since_ms <= quiet_ms_max:
+            latest = self._quiet.pop()
+            return latest.connection, latest.address
         reason = Unreachable("no daemon is running")
         for address in self._addresses():
             try:
@@ -109,13 +124,14 @@ class Exchanges:
 
 
 async def _last_event(connection: Connection, request_id: jsonrpc.Id, tell: Tell) -> bytes:
-    """The event that is the answer; the ones before it are told."""
-    async for data in event_stream.data(connection.body()):
-        message = _message(data)
-        if message is not None and message.method is None and message.id == request_id:
-            return _one_line(data)
-        if message is not None and message.method is not None:
-            await tell(_one_line(data))
+    """The event that is the answer; the ones before it are told. The stream's own end is not waited for."""
+    async with aclosing(connection.body()) as pieces, aclosing(event_stream.data(pieces)) as events:
+        async for data in events:
+            message = _message(data)
+            if message is not None and message.method is not None:
+                await tell(_one_line(data))
+            elif message is not None and message.id == request_id:
+                return _one_line(data)
     raise Lost("its stream ended without an answer")
 
 

@@ -70,6 +70,11 @@ class Lines:
         self._is_interrupted = True
         self._descriptor.wake()
 
+    @property
+    def is_interrupted(self) -> bool:
+        """True if the next line asked for is Mark.INTERRUPTED."""
+        return self._is_interrupted
+
     async def line(self) -> bytes | Mark:
         """The next line, or what there is instead."""
         while True:

@@ -104,6 +104,7 @@ class Kernel:
     def __init__(self, catalog: Catalog, gate: Gate) -> None:
         self._catalog = catalog
         self.profiles = catalog.profiles
+        self.read_only_tools = frozenset(name for name, tool in catalog.tools.items() if tool.reads_only)
         self._gate = gate
         self._servers = {profile: self._server(profile, tools) for profile, tools in catalog.profiles.items()}
         self._lists: dict[tuple[str, str], msgspec.Raw] = {}

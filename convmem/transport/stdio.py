@@ -38,6 +38,7 @@ class Stdio:
         To end it early call `stop`: a cancellation could cut a line that is being written.
         """
         kernel = await self._loading.wait()
+        self._conversation.read_only_tools = kernel.read_only_tools
         async with asyncio.TaskGroup() as tasks:
             async for _, message in self._conversation.messages():
                 if isinstance(message, jsonrpc.Notification):

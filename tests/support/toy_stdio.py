@@ -4,9 +4,10 @@ import asyncio
 import logging
 import sys
 
-from convmem.transport import lines, stdio
+from convmem.transport import lines
 from convmem.transport.conversation import Conversation
 from convmem.transport.loading import Loading, kernel
+from convmem.transport.stdio import Stdio
 from tests.support.toy import Toy, toy_catalog
 
 
@@ -15,7 +16,7 @@ async def main(streams: lines.Streams) -> None:
     loading = Loading(kernel(toy_catalog, toy))
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(loading.run())
-        await stdio.Stdio(loading, "messages", Conversation(streams)).serve()
+        await Stdio(loading, "messages", Conversation(streams)).serve()
     print(f"kept {len(toy.notes)}", file=sys.stderr)
 
 

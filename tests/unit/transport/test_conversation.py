@@ -1,157 +1,197 @@
-"""transport/conversation: one reader after the other goes on where the last one stopped; no line twice, none lost."""
+"""conversation: readers come and go, and every line is answered by one of them, in order."""
 
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from convmem.limits import BODY_BYTES_MAX, STDIO_REQUESTS_MAX
-from convmem.transport import jsonrpc
+import pytest
+
+from convmem.limits import STDIO_REQUESTS_MAX
+from convmem.transport import lines
 from convmem.transport.conversation import Conversation, Taken
+from convmem.transport.jsonrpc import Notification, Request
 from convmem.transport.lines import Streams
+from tests.support.waiting import until
 
 
-class Ends:
-    """A conversation, and the client's ends of its pipes."""
+class Client(NamedTuple):
+    """The other end of a conversation."""
 
-    def __init__(self, conversation: Conversation, to: int, come: int) -> None:
-        self.conversation, self.to, self.come = conversation, to, come
+    conversation: Conversation
+    to: int
+    come: int
 
-    def send(self, *texts: bytes) -> None:
-        for text in texts:
-            os.write(self.to, text + b"\n")
+    def say(self, *texts: bytes) -> None:
+        os.write(self.to, b"".join(text + b"\n" for text in texts))
 
-    def ping(self, *numbers: int) -> None:
-        self.send(*(b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % number for number in numbers))
+    def said(self) -> list[object]:
+        """What came back so far."""
+        return [json.loads(line) for line in os.read(self.come, 65_536).split(b"\n") if line]
 
-    def said(self) -> list[Any]:
-        return [json.loads(line) for line in os.read(self.come, 65_536).splitlines()]
+    def end(self) -> None:
+        os.close(self.to)
 
 
-@asynccontextmanager
-async def talking() -> AsyncIterator[Ends]:
-    incoming, to = os.pipe()
-    come, outgoing = os.pipe()
-    ends = Ends(Conversation(Streams(incoming, outgoing)), to, come)
-    try:
-        yield ends
-    finally:
-        for descriptor in {incoming, ends.to, come, outgoing} - {-1}:
+@pytest.fixture
+def client() -> Iterator[Client]:
+    (incoming, to), (come, outgoing) = os.pipe(), os.pipe()
+    yield Client(Conversation(Streams(incoming, outgoing)), to, come)
+    for descriptor in (incoming, to, come, outgoing):
+        try:
             os.close(descriptor)
+        except OSError:
+            continue
 
 
-async def taken(conversation: Conversation, count: int) -> list[tuple[Taken, Any]]:
-    """So many messages, or fewer if no more are there for this reader."""
+def asking(number: int) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % number
+
+
+async def taken(conversation: Conversation, count: int = 1000) -> list[int]:
+    """The ids of the requests that a reader takes, which it answers at once; it breaks off behind `count`."""
     found = []
-    async for number, message in conversation.messages():
-        found.append((number, message))
+    async for _, message in conversation.messages():
+        if isinstance(message, Request):
+            found.append(int(message.id))
+            conversation.room.release()
         if len(found) == count:
             break
     return found
 
 
-def ids(found: list[tuple[Taken, Any]]) -> list[Any]:
-    return [message.id for _, message in found]
+async def put_back(conversation: Conversation, *numbers: int) -> None:
+    """Take as many requests as there are numbers, and put back those of these ids, as they are named."""
+    by_id: dict[int, Taken] = {}
+    async for line, message in conversation.messages():
+        assert isinstance(message, Request)
+        by_id[int(message.id)] = line
+        conversation.room.release()
+        if len(by_id) == max(numbers):
+            break
+    for number in numbers:
+        conversation.put_back(by_id[number])
 
 
-async def test_what_is_no_message_is_answered_and_not_handed_on():
-    async with talking() as ends:
-        ends.send(b"{nope", b"[]", b"{}", b'{"jsonrpc":"2.0","id":1,"result":{}}', b'{"jsonrpc":"2.0","method":"n"}')
-        ends.ping(1)
-        found = await taken(ends.conversation, 2)
-        assert [message.method for _, message in found] == ["n", "ping"]
-        assert [answer["error"]["code"] for answer in ends.said()] == [-32700, -32600, -32600]
+async def test_requests_and_notifications_come_in_order_and_the_end_ends_it(client: Client):
+    client.say(
+        asking(1), b'{"jsonrpc":"2.0","method":"x","params":{"a":1}}', asking(2), b'{"jsonrpc":"2.0","result":1}'
+    )
+    client.end()
+    found = [(line.number, message) async for line, message in client.conversation.messages()]
+    assert found == [
+        (1, Request(1, "ping", None)),
+        (2, Notification("x", {"a": 1})),
+        (3, Request(2, "ping", None)),
+    ]
+    assert client.conversation.has_ended
 
 
-async def test_a_line_that_is_too_long_is_answered():
-    async with talking() as ends:
-        async with asyncio.TaskGroup() as tasks:
-            reading = tasks.create_task(taken(ends.conversation, 1))
-            left = memoryview(b"x" * (BODY_BYTES_MAX + 1) + b"\n")
-            while left:
-                left = left[os.write(ends.to, left[:4096]) :]
-                await asyncio.sleep(0)
-            ends.ping(1)
-        assert ids(reading.result()) == [1]
-        assert ends.said()[0]["error"]["code"] == -32600
+async def test_what_says_nothing_is_answered_in_its_place(client: Client, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lines, "BODY_BYTES_MAX", 60)
+    client.say(b"{nope", asking(1), b"x" * 61, b'{"id":5,"method":"ping"}', asking(2))
+    client.end()
+    assert await taken(client.conversation) == [1, 2]
+    errors = [(error["id"], error["error"]["code"]) for error in client.said()]  # type: ignore[index]
+    assert errors == [(None, -32700), (None, -32600), (5, -32600)]
 
 
-async def test_the_next_reader_goes_on_where_the_last_one_stopped():
-    async with talking() as ends:
-        ends.ping(1, 2, 3)
-        assert ids(await taken(ends.conversation, 1)) == [1]
-        ends.conversation.hand_over()
-        assert ids(await taken(ends.conversation, 9)) == []
-        assert not ends.conversation.has_ended
-        assert ids(await taken(ends.conversation, 2)) == [2, 3]
+async def test_what_is_put_back_comes_first_and_in_the_order_in_which_it_came(client: Client):
+    client.say(*(asking(number) for number in range(1, 5)))
+    await put_back(client.conversation, 3, 1, 2)
+    assert not client.conversation.has_ended
+    client.say(asking(5))
+    assert await taken(client.conversation, 5) == [1, 2, 3, 4, 5]
 
 
-async def test_a_reader_that_waits_hands_over_at_once():
-    async with talking() as ends:
-        async with asyncio.TaskGroup() as tasks:
-            reading = tasks.create_task(taken(ends.conversation, 1))
-            for _ in range(5):
-                await asyncio.sleep(0)
-            ends.conversation.hand_over()
-        assert reading.result() == []
-        ends.ping(7)
-        assert ids(await taken(ends.conversation, 1)) == [7]
+async def test_a_reader_that_was_asked_before_it_began_takes_nothing(client: Client):
+    client.say(asking(1))
+    client.conversation.hand_over()
+    assert await taken(client.conversation) == []
+    assert await taken(client.conversation, 1) == [1]
 
 
-async def test_what_was_put_back_comes_first_and_in_its_order():
-    async with talking() as ends:
-        ends.ping(1, 2, 3, 4)
-        (first, _), (second, _), (third, _) = await taken(ends.conversation, 3)
-        for number in (third, first, second):
-            ends.conversation.put_back(number)
-        again = await taken(ends.conversation, 4)
-        assert ids(again) == [1, 2, 3, 4]
-        assert [number for number, _ in again][:3] == [first, second, third]
+async def test_a_reader_that_waits_is_asked(client: Client):
+    waiting = asyncio.create_task(taken(client.conversation))
+    await until(lambda: client.conversation._lines._descriptor._woken is not None)
+    client.conversation.hand_over()
+    assert await waiting == []
+    client.say(asking(1))
+    assert await taken(client.conversation, 1) == [1]
 
 
-async def test_there_is_something_to_answer_until_all_that_was_put_back_is_taken():
-    async with talking() as ends:
-        ends.ping(1)
-        ((number, _),) = await taken(ends.conversation, 1)
-        os.close(ends.to)
-        ends.to = -1
-        assert await taken(ends.conversation, 1) == []
-        assert ends.conversation.has_ended
-        ends.conversation.put_back(number)
-        assert not ends.conversation.has_ended
-        assert ids(await taken(ends.conversation, 2)) == [1]
-        assert ends.conversation.has_ended
+async def test_a_reader_that_is_at_work_is_asked(client: Client):
+    client.say(*(asking(number) for number in range(1, 4)))
+    found = []
+    async for _, message in client.conversation.messages():
+        assert isinstance(message, Request)
+        found.append(message.id)
+        client.conversation.hand_over()
+    assert found == [1]
+    client.conversation.room.release()
+    assert await taken(client.conversation, 2) == [2, 3]
 
 
-async def test_a_stop_ends_it_for_every_reader():
-    async with talking() as ends:
-        ends.ping(1, 2)
-        assert ids(await taken(ends.conversation, 1)) == [1]
-        ends.conversation.stop()
-        assert ends.conversation.has_ended
-        assert ids(await taken(ends.conversation, 9)) == [2]
-        ends.ping(3)
-        assert await taken(ends.conversation, 9) == []
+async def test_a_reader_that_hands_over_does_not_take_up_what_it_has_put_back(client: Client):
+    client.say(asking(1))
+    found = []
+    async for line, message in client.conversation.messages():
+        assert isinstance(message, Request)
+        found.append(message.id)
+        client.conversation.room.release()
+        client.conversation.hand_over()
+        client.conversation.put_back(line)
+    assert found == [1]
+    assert await taken(client.conversation, 1) == [1]
 
 
-async def test_so_many_requests_are_taken_at_once_and_no_more_until_one_is_answered():
-    async with talking() as ends:
-        conversation, found = ends.conversation, list[Any]()
-        ends.ping(*range(STDIO_REQUESTS_MAX + 2))
+async def test_behind_the_end_nobody_hands_over_and_what_was_put_back_is_answered(client: Client):
+    client.say(asking(1))
+    await put_back(client.conversation, 1)
+    client.conversation.stop()
+    client.conversation.hand_over()
+    assert not client.conversation.has_ended
+    assert await taken(client.conversation) == [1]
+    assert client.conversation.has_ended
 
-        async def read() -> None:
-            async for _, message in conversation.messages():
-                assert isinstance(message, jsonrpc.Request)
-                found.append(message.id)
 
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(read())
-            for expected in range(3):
-                for _ in range(3 * STDIO_REQUESTS_MAX):
-                    await asyncio.sleep(0)
-                assert len(found) == STDIO_REQUESTS_MAX + expected
-                if expected < 2:
-                    conversation.room.release()
-            conversation.hand_over()
+async def test_the_end_that_one_reader_does_not_see_is_seen_by_the_next(client: Client):
+    client.end()
+    client.conversation.hand_over()
+    assert await taken(client.conversation) == []
+    assert not client.conversation.has_ended
+    assert await taken(client.conversation) == []
+    assert client.conversation.has_ended
+
+
+async def test_a_stop_leaves_what_was_read_and_reads_no_further(client: Client):
+    client.say(asking(1), asking(2))
+    assert await taken(client.conversation, 1) == [1]
+    client.conversation.stop()
+    client.say(asking(3))
+    assert await taken(client.conversation) == [2]
+
+
+async def test_what_is_abandoned_is_over_at_once(client: Client):
+    client.say(asking(1))
+    await put_back(client.conversation, 1)
+    client.conversation.abandon()
+    assert client.conversation.has_ended
+    assert await taken(client.conversation) == []
+
+
+async def test_no_more_requests_are_taken_than_there_is_room_for(client: Client):
+    client.say(*(asking(number) for number in range(STDIO_REQUESTS_MAX + 2)))
+    messages = client.conversation.messages()
+    for _ in range(STDIO_REQUESTS_MAX):
+        await anext(messages)
+    more = asyncio.ensure_future(anext(messages))
+    await until(client.conversation.room.locked)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not more.done()
+    client.conversation.room.release()
+    line, _ = await more
+    assert line.number == STDIO_REQUESTS_MAX + 1
+    await messages.aclose()  # type: ignore[attr-defined]

@@ -1,58 +1,71 @@
-"""transport/routing: the headers are those that the protocol's own SDK would send and read."""
+"""routing: the headers that repeat a request are those that the SDK's own client sends and its server checks."""
 
-import mcp_types
+from typing import Any
+
+import mcp_types as types
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared import inbound
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from convmem.transport import routing
 from convmem.transport.jsonrpc import Request
-from tests.support.served import ENVELOPE, VERSION_2026
+
+VERSION = MODERN_PROTOCOL_VERSIONS[-1]
+META = {"_meta": {types.PROTOCOL_VERSION_META_KEY: VERSION, types.CLIENT_CAPABILITIES_META_KEY: {}}}
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-def test_the_names_are_the_protocols():
-    assert routing.VERSION_KEY == mcp_types.PROTOCOL_VERSION_META_KEY
-    assert routing.NAME_PARAMETERS == inbound.NAME_BEARING_METHODS
-    names = {name.decode().lower() for name, _ in routing.headers_of(call("x"), None)}
-    assert names == {inbound.MCP_PROTOCOL_VERSION_HEADER, inbound.MCP_METHOD_HEADER, inbound.MCP_NAME_HEADER}
+def headers(method: str, params: dict[str, Any] | None, agreed: str | None = None) -> dict[str, str]:
+    """By name as HTTP compares it."""
+    found = routing.headers_of(Request(1, method, params), agreed)
+    assert len({name.lower() for name, _ in found}) == len(found)
+    return {name.decode().lower(): value.decode("ascii") for name, value in found}
 
 
-@given(st.text())
-def test_a_value_is_encoded_as_the_sdk_does_and_read_back_as_it_was(text: str):
-    if any(0xD800 <= ord(character) < 0xE000 for character in text):
-        return
-    encoded = routing.value(text).decode("ascii")
-    assert encoded == inbound.encode_header_value(text)
-    assert inbound.decode_header_value(encoded) == text
+def test_the_names_are_the_sdk_s():
+    assert dict(routing.NAME_PARAMETERS) == dict(inbound.NAME_BEARING_METHODS)
+    assert routing.VERSION_KEY == types.PROTOCOL_VERSION_META_KEY
+    assert set(headers("tools/call", {"name": "x", **META})) == {
+        inbound.MCP_PROTOCOL_VERSION_HEADER.lower(),
+        inbound.MCP_METHOD_HEADER.lower(),
+        inbound.MCP_NAME_HEADER.lower(),
+    }
 
 
-def call(name: str) -> Request:
-    return Request(1, "tools/call", {"name": name, "_meta": ENVELOPE})
+@given(st.one_of(TEXTS, TEXTS.map("=?base64?{}?=".format), TEXTS.map(" {} ".format), st.text("\t\n =?\x7f~")))
+def test_a_value_is_written_as_the_sdk_writes_it_and_comes_back_whole(text: str):
+    written = routing.value(text).decode("ascii")
+    assert written == inbound.encode_header_value(text)
+    assert inbound.decode_header_value(written) == text
+    assert written == written.strip()
 
 
-def test_a_request_of_2026_passes_the_ladder_of_the_sdk():
-    for request in (
-        call("write_message"),
-        call("味噌"),
-        Request(1, "tools/list", {"_meta": ENVELOPE}),
-        Request(1, "resources/read", {"uri": "docs://tools é", "_meta": ENVELOPE}),
-    ):
-        headers = {name.decode().lower(): value.decode() for name, value in routing.headers_of(request, "2025-06-18")}
-        verdict = inbound.classify_inbound_request(
-            {"method": request.method, "params": request.params}, headers=headers
-        )
-        assert isinstance(verdict, inbound.InboundModernRoute), request
-        assert verdict.protocol_version == VERSION_2026
+@given(st.sampled_from([*routing.NAME_PARAMETERS, "tools/list", "ping", "server/discover"]), TEXTS)
+def test_the_sdk_s_own_ladder_lets_the_headers_pass(method: str, name: str):
+    params = {routing.NAME_PARAMETERS.get(method, "name"): name, **META}
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    found = inbound.classify_inbound_request(body, headers=headers(method, params, "2025-06-18"))
+    assert isinstance(found, inbound.InboundModernRoute)
+    assert found.protocol_version == VERSION
 
 
-def test_before_2026_only_the_version_that_was_agreed_on_is_said():
-    plain = Request(1, "tools/call", {"name": "x"})
-    assert routing.headers_of(plain, None) == []
-    assert routing.headers_of(plain, "2025-06-18") == [(b"MCP-Protocol-Version", b"2025-06-18")]
-    assert routing.headers_of(Request(1, "initialize", {"protocolVersion": "2025-06-18"}), "2024-11-05") == []
+@pytest.mark.parametrize("agreed", [None, "2025-06-18"])
+def test_a_version_in_the_request_counts_more_than_the_one_agreed_on(agreed: str | None):
+    name = inbound.MCP_PROTOCOL_VERSION_HEADER.lower()
+    assert headers("tools/list", META, agreed)[name] == VERSION
+    assert headers("tools/list", {"_meta": {}}, agreed).get(name) == agreed
+    assert headers("tools/list", None, agreed).get(name) == agreed
+    assert headers("tools/list", {"_meta": {types.PROTOCOL_VERSION_META_KEY: 7}}, agreed).get(name) == agreed
+    assert headers("tools/list", {"_meta": "text"}, agreed).get(name) == agreed
 
 
-def test_what_is_no_text_makes_no_header():
-    odd = Request(1, "tools/call", {"name": 7, "_meta": {routing.VERSION_KEY: 7}})
-    assert routing.headers_of(odd, None) == []
-    assert routing.headers_of(Request(1, "tools/call", {"_meta": []}), None) == []
+def test_the_handshake_itself_says_nothing_in_headers():
+    for params in (None, {"protocolVersion": "2025-06-18"}, META):
+        assert headers("initialize", params, "2025-06-18") == {}
+
+
+@pytest.mark.parametrize("params", [{}, {"name": 7}, {"name": None}, {"uri": "x"}])
+def test_a_name_that_is_none_is_left_out(params: dict[str, Any]):
+    assert inbound.MCP_NAME_HEADER.lower() not in headers("tools/call", {**params, **META})
