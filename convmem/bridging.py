@@ -25,7 +25,7 @@ from convmem.config import Settings
 from convmem.errors import DataDirectoryUnusable, StoreLocked
 from convmem.holding import Held
 from convmem.hooks.target import Target
-from convmem.limits import STOP_MS_MAX, TAKE_OVER_AFTER_MS, TAKE_OVER_SOON_MS, VACANCY_PAUSE_MS
+from convmem.limits import STOP_GRACE_S, TAKE_OVER_AFTER_MS, TAKE_OVER_SOON_MS, VACANCY_PAUSE_MS
 from convmem.stopping import Phases
 from convmem.transport import lines
 from convmem.transport.bridge import Bridge
@@ -92,7 +92,7 @@ async def _bridged(
 
     def stop() -> None:
         bridge.stop()
-        deadline.reschedule(loop.time() + STOP_MS_MAX / 1000)
+        deadline.reschedule(loop.time() + STOP_GRACE_S)
 
     try:
         async with asyncio.timeout(None) as deadline, asyncio.TaskGroup() as tasks:

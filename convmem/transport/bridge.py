@@ -57,21 +57,23 @@ class Bridge:
 
     async def serve(self) -> None:
         """Answer every line; return when the input has ended, or after `stop` or `leave`, and nothing is in hand."""
-        async with asyncio.TaskGroup() as tasks:
-            async for taken, message in self._conversation.messages():
-                if isinstance(message, jsonrpc.Notification):
-                    self._notified(message)
-                    continue
-                self._in_hand[message.id] = False
-                answering = tasks.create_task(self._answer(taken, message, self._conversation.handshake))
-                if message.method == "tools/call" and not self._has_asked_for_tools:
-                    # Before they must be known: whoever is asked may be gone then.
-                    self._has_asked_for_tools = True
-                    tasks.create_task(self._ask_for_tools())
-                if message.method == "initialize":
-                    # What comes next speaks the version agreed on here.
-                    await asyncio.wait((answering,))
-        self._exchanges.close()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                async for taken, message in self._conversation.messages():
+                    if isinstance(message, jsonrpc.Notification):
+                        self._notified(message)
+                        continue
+                    self._in_hand[message.id] = False
+                    answering = tasks.create_task(self._answer(taken, message, self._conversation.handshake))
+                    if message.method == "tools/call" and not self._has_asked_for_tools:
+                        # Before they must be known: whoever is asked may be gone then.
+                        self._has_asked_for_tools = True
+                        tasks.create_task(self._ask_for_tools())
+                    if message.method == "initialize":
+                        # What comes next speaks the version agreed on here.
+                        await asyncio.wait((answering,))
+        finally:
+            self._exchanges.close()
 
     def stop(self) -> None:
         """Read no further; answer what is in hand, and what waits for a daemon with a refusal."""

@@ -169,12 +169,18 @@ class Descriptor:
 
     async def ready(self) -> None:
         """Wait until it is ready, or until `wake`. Lets other tasks run in any case."""
-        await asyncio.sleep(0)
-        if self.is_ready():
-            return
-        # Files and the like are always ready, so the loop only ever watches what it can: pipes, sockets, terminals.
         loop = asyncio.get_running_loop()
+        # Made first: whoever wakes may do so while other tasks run.
         self._woken = loop.create_future()
+        try:
+            await asyncio.sleep(0)
+            if not self._woken.done() and not self.is_ready():
+                await self._watched(loop, self._woken)
+        finally:
+            self._woken = None
+
+    async def _watched(self, loop: asyncio.AbstractEventLoop, woken: asyncio.Future[None]) -> None:
+        # Files and the like are always ready, so the loop only ever watches what it can: pipes, sockets, terminals.
         watch, unwatch = (
             (loop.add_reader, loop.remove_reader)
             if self._interest == select.POLLIN
@@ -182,10 +188,9 @@ class Descriptor:
         )
         watch(self.number, self.wake)
         try:
-            await self._woken
+            await woken
         finally:
             unwatch(self.number)
-            self._woken = None
 
     def wake(self) -> None:
         """End a wait in `ready`, if there is one."""

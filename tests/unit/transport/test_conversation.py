@@ -114,7 +114,8 @@ async def test_a_reader_that_was_asked_before_it_began_takes_nothing(client: Cli
 
 async def test_a_reader_that_waits_is_asked(client: Client):
     waiting = asyncio.create_task(taken(client.conversation))
-    await until(lambda: client.conversation._lines._descriptor._woken is not None)
+    for _ in range(5):
+        await asyncio.sleep(0)
     client.conversation.hand_over()
     assert await waiting == []
     client.say(asking(1))

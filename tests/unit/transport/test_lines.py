@@ -18,7 +18,7 @@ from convmem.limits import BODY_BYTES_MAX
 from convmem.transport import lines
 from convmem.transport.lines import Lines, Mark, Output
 from tests.support.source import REPOSITORY
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_S, until
 
 
 class Pipe(NamedTuple):
@@ -55,7 +55,8 @@ async def rest(found: Lines) -> list[bytes | Mark]:
 async def waits(found: Lines) -> asyncio.Task[bytes | Mark]:
     """A task that waits for a line that is not there yet."""
     task = asyncio.create_task(found.line())
-    await until(lambda: found._descriptor._woken is not None)
+    for _ in range(5):
+        await asyncio.sleep(0)
     assert not task.done()
     return task
 
@@ -151,6 +152,20 @@ async def test_a_stop_ends_the_wait(pipe: Pipe):
     task = await waits(found)
     found.stop()
     assert await task is Mark.END
+
+
+@pytest.mark.parametrize("turns", range(5))
+@pytest.mark.parametrize("mark", [Mark.INTERRUPTED, Mark.END])
+async def test_a_wait_is_ended_without_any_input_whenever_that_is_asked_for(pipe: Pipe, mark: Mark, turns: int):
+    found = Lines(pipe.come)
+    task = asyncio.create_task(found.line())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    if mark is Mark.END:
+        found.stop()
+    else:
+        found.interrupt()
+    assert await asyncio.wait_for(task, PATIENCE_S) is mark
 
 
 class Step(NamedTuple):
@@ -260,7 +275,7 @@ async def test_separators_that_some_take_for_line_ends_are_escaped(pipe: Pipe):
 async def test_what_is_told_by_the_way_is_dropped_while_nobody_reads(pipe: Pipe):
     output = Output(pipe.to)
     writing = asyncio.create_task(output.line(b"x" * 200_000))
-    await until(lambda: output._descriptor._woken is not None)
+    await until(lambda: not output._descriptor.is_ready())
     await output.line_if_idle(b"dropped")
     assert await drained(pipe.come, 200_001) == b"x" * 200_000 + b"\n"
     await writing
@@ -271,7 +286,7 @@ async def test_what_is_told_by_the_way_is_dropped_while_nobody_reads(pipe: Pipe)
 async def test_a_reader_that_is_gone_holds_up_nobody(pipe: Pipe):
     output = Output(pipe.to)
     writing = asyncio.create_task(output.line(b"x" * 200_000))
-    await until(lambda: output._descriptor._woken is not None)
+    await until(lambda: not output._descriptor.is_ready())
     os.close(pipe.come)
     await writing
     await output.line(b"more")
