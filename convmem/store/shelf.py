@@ -91,10 +91,13 @@ class FileShelf:
 
     def remove(self, generation: int) -> None:
         self.remove_search(generation)
-        for suffix in SUFFIXES:
-            self.files.remove(index_name(generation) + suffix)
+        self._remove(index_name(generation))
 
     def remove_search(self, generation: int) -> None:
         """Delete the tables of search of a generation; they are made anew."""
-        for suffix in SUFFIXES:
-            self.files.remove(search_name(generation) + suffix)
+        self._remove(search_name(generation))
+
+    def _remove(self, name: str) -> None:
+        """The file that is looked for goes last: what a killed process leaves is seen, and removed by the next start."""
+        for suffix in reversed(SUFFIXES):
+            self.files.remove(name + suffix)

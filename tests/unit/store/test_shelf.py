@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from convmem.files import RealFiles
 from convmem.store.log import Position
 from convmem.store.made import Made
-from convmem.store.shelf import FileShelf, index_name
+from convmem.store.shelf import SUFFIXES, FileShelf, index_name
 from convmem.store.sqlite import Index
 from tests.support.notebook import NOTEBOOK
 
@@ -67,3 +69,36 @@ def test_generations_are_found_by_name_rising_and_removed_with_what_stands_besid
     shelf.remove(9)
     assert shelf.generations() == [2, 10]
     assert not [found for found in names(tmp_path) if found.startswith("index-9")]
+
+
+class Killed(Exception):
+    """The process was killed here."""
+
+
+class Mortal(RealFiles):
+    """Removes so many files, and is killed then."""
+
+    left = 0
+
+    def remove(self, name: str) -> None:
+        if not self.left:
+            raise Killed
+        self.left -= 1
+        super().remove(name)
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_whatever_a_process_that_is_killed_leaves_of_a_generation_is_found_again(tmp_path: Path, steps: int) -> None:
+    for kind in ("index", "search"):
+        for suffix in SUFFIXES:
+            (tmp_path / f"{kind}-4.db{suffix}").write_bytes(b"deleted words")
+    files = Mortal(tmp_path)
+    files.left = steps
+    with pytest.raises(Killed):
+        FileShelf(files).remove(4)
+    again = FileShelf(RealFiles(tmp_path))
+    for kind, found in (("index", again.generations()), ("search", again.searches())):
+        assert bool(found) == any(name.startswith(kind) for name in names(tmp_path))
+    for generation in {*again.generations(), *again.searches()}:
+        again.remove(generation)
+    assert names(tmp_path) == []
