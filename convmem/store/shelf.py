@@ -98,6 +98,6 @@ class FileShelf:
         self._remove(search_name(generation))
 
     def _remove(self, name: str) -> None:
-        """The file that is looked for goes last: what a killed process leaves is seen, and removed by the next start."""
+        """The file that is looked for goes last: what a killed process leaves is seen, and the next start ends it."""
         for suffix in reversed(SUFFIXES):
             self.files.remove(name + suffix)
