@@ -27,6 +27,9 @@ from convmem.tables.names import folded
 from convmem.tables.places import GLOBAL_FILE, LOCK_FILE, Places, Root, Scope
 from convmem.tables.scanning import Broken, Found, Mount
 
+# How many of the tables that cannot be used stand by name among the reasons why the daemon is not simply well.
+REASONS_SHOWN = 3
+
 
 class Reloaded(NamedTuple):
     """What a reload has come to: names, sorted; those that are broken with the reason."""
@@ -202,8 +205,12 @@ class Mounts:
         return [(name, path) for name, path in found if folders.is_file(path)]
 
     def reasons(self) -> list[str]:
-        """Why tables are not simply well: roots that cannot be used."""
-        return [f"tables of scope {root.scope}: {root.reason}" for root in self._closed_roots]
+        """Why tables are not simply well: roots and tables that cannot be used, a few of them by name."""
+        closed = [f"tables of scope {root.scope}: {root.reason}" for root in self._closed_roots]
+        tables = [broken for broken in self._broken if broken.table is not None]
+        named = [f"the table {broken.table} cannot be used: {broken.reason}" for broken in tables[:REASONS_SHOWN]]
+        more = len(tables) - len(named)
+        return closed + named + ([f"{more} more tables cannot be used"] if more else [])
 
     def not_found(self, table: str | None) -> TableNotFound:
         """What whoever asks for a table is told if there is none that can be used."""

@@ -90,3 +90,34 @@ async def test_a_directory_that_cannot_be_used_is_said_and_the_daemon_runs(tmp_p
         (broken,) = t.mounts.facts()["broken"]
         assert "cannot be used" in broken["reason"]
         assert (await t.call("write_message", session_id="s", role="user", content="goes on"))["revision"] == 1
+
+
+async def test_tables_that_cannot_be_used_are_among_the_reasons_a_few_by_name(tmp_path: Path):
+    root = tmp_path / "data" / "tables"
+    put_table(root)
+    async with tables(tmp_path) as t:
+        await t.add(title="a")
+        assert t.engine.status() == "ok"
+        for name in "abcde":
+            put_table(root, name, "table: notes\nfields: [\n")
+        await t.call("reload")
+        assert t.engine.status() == "degraded"
+        *named, more = t.mounts.reasons()
+        assert [reason.partition(" cannot be used: ")[0] for reason in named] == [f"the table {name}" for name in "abc"]
+        assert more == "2 more tables cannot be used"
+        for name in "abcde":
+            shutil.rmtree(root / name)
+        await t.call("reload")
+        assert t.engine.status() == "ok"
+
+
+async def test_a_table_whose_file_is_damaged_is_said_after_a_restart(tmp_path: Path):
+    root = tmp_path / "data" / "tables"
+    put_table(root)
+    async with tables(tmp_path) as t:
+        await t.add(title="a")
+    file = root / "notes" / "notes.db"
+    file.write_bytes(bytes(byte ^ 0x55 for byte in file.read_bytes()))
+    async with tables(tmp_path) as t:
+        assert t.mounts.reasons() == ["the table notes cannot be used: the table's file is damaged"]
+        assert t.engine.status() == "degraded"
