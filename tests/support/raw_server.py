@@ -65,7 +65,7 @@ class RawServer:
 
     address: Address
     asked: list[Asked] = field(default_factory=list)
-    # Each connection that was made, as what the server writes to it with; None once it is closed.
+    # Each connection that was made, as what the server writes to it with.
     connections: list[asyncio.StreamWriter] = field(default_factory=list)
 
     def close_all(self) -> None:
@@ -123,12 +123,17 @@ async def raw_server(
         yield server
     finally:
         listening.close()
+        for _ in range(5):
+            # What was accepted just now comes to its handler first.
+            await asyncio.sleep(0)
         for writer in server.connections:
             writer.transport.abort()
         for task in handling:
             task.cancel()
         if handling:
             await asyncio.wait(handling)
+        for _ in range(5):
+            await asyncio.sleep(0)
 
 
 def free_port() -> int:
