@@ -13,6 +13,8 @@ from typing import Any
 from convmem.hooks.target import Address
 from tests.support.scripted import head
 
+# So many turns of the loop are enough for a connection to be accepted, or closed.
+TURNS = 10
 JSON = "Content-Type: application/json"
 
 
@@ -122,17 +124,15 @@ async def raw_server(
     try:
         yield server
     finally:
-        listening.close()
-        for _ in range(5):
+        for _ in range(TURNS):
             # What was accepted just now comes to its handler first.
             await asyncio.sleep(0)
+        listening.close()
         for writer in server.connections:
             writer.transport.abort()
         for task in handling:
             task.cancel()
-        if handling:
-            await asyncio.wait(handling)
-        for _ in range(5):
+        for _ in range(TURNS):
             await asyncio.sleep(0)
 
 
