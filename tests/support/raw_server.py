@@ -13,6 +13,8 @@ from typing import Any
 from convmem.hooks.target import Address
 from tests.support.scripted import head
 
+# So many turns of the loop are enough for a connection to be accepted, or closed.
+TURNS = 10
 JSON = "Content-Type: application/json"
 
 
@@ -65,7 +67,7 @@ class RawServer:
 
     address: Address
     asked: list[Asked] = field(default_factory=list)
-    # Each connection that was made, as what the server writes to it with; None once it is closed.
+    # Each connection that was made, as what the server writes to it with.
     connections: list[asyncio.StreamWriter] = field(default_factory=list)
 
     def close_all(self) -> None:
@@ -122,13 +124,16 @@ async def raw_server(
     try:
         yield server
     finally:
+        for _ in range(TURNS):
+            # What was accepted just now comes to its handler first.
+            await asyncio.sleep(0)
         listening.close()
         for writer in server.connections:
             writer.transport.abort()
         for task in handling:
             task.cancel()
-        if handling:
-            await asyncio.wait(handling)
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
 
 
 def free_port() -> int:

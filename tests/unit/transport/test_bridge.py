@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ from tests.support.piped import Piped, piped
 from tests.support.raw_server import Asked, RawServer, raw_server
 from tests.support.scripted import chunked, head
 from tests.support.served import ENVELOPE, VERSION_2026, call, request
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_S, until
 
 LIST = {
     "tools": [
@@ -101,12 +101,15 @@ class Bridged:
     client: Piped
     bridge: Bridge
     serving: asyncio.Task[None]
-    places: list[list[Address]] = field(default_factory=list)
+
+    async def served(self) -> None:
+        """Wait until the bridge has nothing more to do."""
+        await asyncio.wait_for(self.serving, PATIENCE_S)
 
     async def end(self) -> None:
         """End the input, and wait until all is answered."""
         self.client.end()
-        await self.serving
+        await self.served()
 
 
 @asynccontextmanager
@@ -307,7 +310,7 @@ async def test_a_stop_answers_what_is_in_hand_and_refuses_what_waits():
         found.client.send(request("ping", request_id="too late"))
         release.set()
         assert (await found.client.answer())["id"] == "in hand"
-        await found.serving
+        await found.served()
     assert found.client.conversation.has_ended
 
 
@@ -326,7 +329,7 @@ async def test_one_who_leaves_answers_what_is_in_hand_and_puts_back_what_waits_i
         found.bridge.leave()
         release.set()
         assert (await found.client.answer())["id"] == "in hand"
-        await found.serving
+        await found.served()
         found.client.send(request("ping", request_id=20))
         ids = []
         async for _, message in found.client.conversation.messages():
@@ -343,7 +346,7 @@ async def test_a_handshake_that_waits_is_left_to_the_next_reader():
         found.client.send(request("initialize", {"protocolVersion": "2025-06-18"}), request("ping", request_id=2))
         await until(lambda: found.bridge._in_hand)
         found.bridge.leave()
-        await asyncio.wait_for(found.serving, 20)
+        await found.served()
         messages = found.client.conversation.messages()
         assert [(await anext(messages))[1].method for _ in range(2)] == ["initialize", "ping"]  # type: ignore[union-attr]
         await messages.aclose()  # type: ignore[attr-defined]
@@ -368,7 +371,7 @@ async def test_what_is_lost_to_one_who_leaves_is_put_back_only_where_that_does_n
         release.set()
         if not is_put_back:
             assert code_of(await found.client.answer()) == "OUTCOME_UNKNOWN"
-        await found.serving
+        await found.served()
         assert [taken.number for taken in found.client.conversation._again] == [2] * is_put_back
 
 
@@ -378,7 +381,7 @@ async def test_what_is_cancelled_is_not_put_back():
         await until(lambda: found.bridge._in_hand)
         found.bridge._in_hand["a"] = True
         found.bridge.leave()
-        await found.serving
+        await found.served()
         assert not found.client.conversation._again
 
 
@@ -509,4 +512,4 @@ async def test_the_end_of_input_ends_nothing_that_has_begun():
         await until(lambda: found.client.conversation.has_ended)
         release.set()
         assert (await found.client.answer())["result"] == {"done": True}
-        await found.serving
+        await found.served()
