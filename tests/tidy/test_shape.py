@@ -290,7 +290,6 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
 WITHOUT_A_TEST_FILE = {
     "backup_arguments.py": "tests/unit/test_backups.py",
     "bridging.py": "who answers, and what happens when that changes: tests/e2e/test_bridge.py",
-    "handing_over.py": "real processes that give and take a store: tests/e2e/test_bridge.py",
     "liveness.py": "a daemon that is looked at: tests/e2e/test_services.py",
     "connecting/misfits.py": "tests/unit/connecting/test_jsonc.py",
     "fingerprints.py": "tests/unit/messages/test_fingerprints.py",
