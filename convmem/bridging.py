@@ -15,6 +15,7 @@ when a daemon may start.
 """
 
 import asyncio
+import gc
 import logging
 from contextlib import closing
 from pathlib import Path
@@ -74,6 +75,9 @@ async def _answer_here(settings: Settings, target: Target, streams: Streams, hel
 
                     status = await daemon.stdio(settings, conversation, held, phases)
                 held = None
+                # The daemon's part was put where the collector does not look, for as long as the process lives.
+                gc.unfreeze()
+                gc.collect()
     return status
 
 

@@ -289,7 +289,6 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
 # Modules that no test file mirrors, and why.
 WITHOUT_A_TEST_FILE = {
     "backup_arguments.py": "tests/unit/test_backups.py",
-    "bridging.py": "who answers, and what happens when that changes: tests/e2e/test_bridge.py",
     "liveness.py": "a daemon that is looked at: tests/e2e/test_services.py",
     "connecting/misfits.py": "tests/unit/connecting/test_jsonc.py",
     "fingerprints.py": "tests/unit/messages/test_fingerprints.py",

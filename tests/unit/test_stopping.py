@@ -126,3 +126,53 @@ def test_a_second_signal_ends_the_process_at_once():
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=20)
     assert (done.returncode, done.stdout, done.stderr) == (143, "one\n", "")
+
+
+@pytest.mark.parametrize("number", STATUS)
+async def test_on_a_loop_the_first_signal_is_told_once(number: signal.Signals):
+    told = asyncio.Event()
+    with stopping.on_loop(told.set):
+        signal.raise_signal(number)
+        await asyncio.wait_for(told.wait(), 20)
+    assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
+
+
+async def test_on_a_loop_an_ignored_signal_stays_ignored():
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with stopping.on_loop(lambda: None):
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        signal.raise_signal(signal.SIGHUP)
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def test_on_a_loop_a_second_signal_ends_the_process_at_once():
+    code = (
+        "import asyncio, signal\nfrom convmem import stopping\nasync def work():\n    told = asyncio.Event()\n"
+        "    with stopping.on_loop(told.set):\n        signal.raise_signal(signal.SIGINT)\n        await told.wait()\n"
+        "        print('one', flush=True)\n        signal.raise_signal(signal.SIGTERM)\n"
+        "        await asyncio.Event().wait()\n"
+        "asyncio.run(work())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stdout, done.stderr) == (143, "one\n", "")
+
+
+def test_a_stop_reaches_the_phase_that_is_at_work_and_every_later_one():
+    phases, told = stopping.Phases(), list[str]()
+    with phases.phase(lambda: told.append("first")):
+        assert told == []
+    with phases.phase(lambda: told.append("second")):
+        phases.stop()
+        assert told == ["second"]
+    with phases.phase(lambda: told.append("third")):
+        assert told == ["second", "third"]
+
+
+def test_a_stop_between_two_phases_reaches_the_next():
+    phases, told = stopping.Phases(), list[str]()
+    with phases.phase(lambda: told.append("over")):
+        pass
+    phases.stop()
+    assert told == []
+    with phases.phase(lambda: told.append("next")):
+        assert told == ["next"]
