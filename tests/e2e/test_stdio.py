@@ -223,11 +223,7 @@ def test_an_end_without_warning_leaves_a_whole_store(tmp_path: Path):
     assert stored(tmp_path) >= acknowledged >= 2
 
 
-<<<<<<< HEAD
-def test_a_store_that_is_held_is_reached_through_its_holder(tmp_path: Path):
-=======
 def test_a_store_that_is_held_serves_a_second_program_through_its_holder(tmp_path: Path):
->>>>>>> bridge-tests
     with stdio(tmp_path) as first:
         assert first.write("mine")["sequence"] == "1"
         with stdio(tmp_path) as second:
