@@ -222,8 +222,13 @@ def test_a_signal_ends_a_bridge_that_waits_and_each_request_is_answered(
 
 
 def test_the_next_process_takes_the_store_when_its_holder_ends(tmp_path: Path):
-    with stdio(tmp_path) as first, stdio(tmp_path) as second, stdio(tmp_path) as third:
-        written = [client.write(str(number))["sequence"] for number, client in enumerate((first, second, third))]
+    with ExitStack() as stack:
+        # One after the other: the first one holds the store.
+        clients, written = list[StdioClient](), list[str]()
+        for number in range(3):
+            clients.append(stack.enter_context(stdio(tmp_path)))
+            written.append(clients[-1].write(str(number))["sequence"])
+        first, second, third = clients
         first.process.kill()
         first.finish()
         assert second.call("read_messages", view="history", session_id="s")["messages"][0]["content"] == "0"
@@ -250,16 +255,17 @@ def test_a_store_whose_daemon_ended_is_taken_over_with_all_that_waited(running: 
 
 
 def test_a_daemon_that_starts_is_given_the_store_by_an_agent_program(tmp_path: Path):
-    with stdio(tmp_path, "--profile", "all") as first, stdio(tmp_path, "--profile", "all") as second:
+    with stdio(tmp_path, "--profile", "all") as first:
         first.write("0")
-        second.write("1")
-        with daemon(tmp_path) as running:
-            client = running.client("all")
-            assert client.write("2")["sequence"] == "3"
-            assert [first.write("3")["sequence"], second.write("4")["sequence"]] == ["4", "5"]
-            origins = [message["origin"]["transport"] for message in client.history()]
-            assert origins == ["stdio", "socket", "http", "socket", "socket"]
-            assert (first.stop(), second.stop(), running.stop()[0]) == (0, 0, 0)
+        with stdio(tmp_path, "--profile", "all") as second:
+            second.write("1")
+            with daemon(tmp_path) as running:
+                client = running.client("all")
+                assert client.write("2")["sequence"] == "3"
+                assert [first.write("3")["sequence"], second.write("4")["sequence"]] == ["4", "5"]
+                origins = [message["origin"]["transport"] for message in client.history()]
+                assert origins == ["stdio", "socket", "http", "socket", "socket"]
+                assert (first.stop(), second.stop(), running.stop()[0]) == (0, 0, 0)
     assert complaints(tmp_path) == []
 
 
