@@ -90,10 +90,10 @@ class StoreAccess:
         writer, _ = await self._engine.ready()
         return await writer.alone(lambda store: self._engine.table_reading.files.release(path))
 
-    async def rewrite_file(self, path: Path, finish: Callable[[Any], object]) -> None:
-        """Write a table file anew without what is dead in it; `finish(connection)` then writes down that it is done."""
+    async def rewrite_file(self, path: Path, begin: Callable[[Any], Callable[[], object]]) -> None:
+        """Write a table file anew without what is dead in it; what `begin(connection)` returned is called then."""
         await self.release_file(path)
-        await self._engine.table_reading.rewrite(path, finish)
+        await self._engine.table_reading.rewrite(path, begin)
 
     async def tables(self) -> Any:
         """What is mounted."""

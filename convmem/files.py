@@ -253,6 +253,31 @@ def appearing(path: Path) -> Iterator[Callable[[bytes], object]]:
             yield stream.write
         return
     _sweep_parts(target.parent)
+    with _whole(target) as put:
+        yield put
+    RealFiles(target.parent).sync_directory()
+
+
+@contextmanager
+def filling(directory: Path) -> Iterator[Callable[[str, bytes], None]]:
+    """Many files of one directory, by name, each as `appearing` makes it; that they have their names is on the disk at
+    the end. What bears a name already is replaced, and never followed where it is a link.
+    """
+    _sweep_parts(directory)
+
+    def put(name: str, data: bytes) -> None:
+        with _whole(directory / name) as write:
+            write(data)
+
+    try:
+        yield put
+    finally:
+        RealFiles(directory).sync_directory()
+
+
+@contextmanager
+def _whole(target: Path) -> Iterator[Callable[[bytes], object]]:
+    """A file that gets its name once all that was written is on the disk, or never."""
     part = target.with_name(f".convmem-{os.getpid()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
@@ -265,7 +290,6 @@ def appearing(path: Path) -> Iterator[Callable[[bytes], object]]:
         os.replace(part, target)
     finally:
         remove(part)
-    RealFiles(target.parent).sync_directory()
 
 
 def _sweep_parts(directory: Path) -> None:

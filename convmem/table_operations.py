@@ -9,9 +9,10 @@ from convmem.access import StoreAccess
 from convmem.errors import CallerError, ConvmemError, Invalid, RetryError
 from convmem.maintenance import Progress
 from convmem.setting_values import duration_ms
-from convmem.tables import purging, queries
+from convmem.tables import purge_marks, purging, queries
 from convmem.tables.mounts import Mounts, mounts_of
-from convmem.tables.purging import START, Asked, Damaged, Place, PurgeHistory
+from convmem.tables.purge_reach import Asked
+from convmem.tables.purging import START, Damaged, Place, PurgeHistory
 from convmem.tables.scanning import Mount
 
 FOR_EVER_S = 2**62
@@ -97,11 +98,11 @@ async def _purged(access: StoreAccess, mount: Mount, asked: Asked, *, is_dry: bo
             facts["damaged"] += len(found.damaged)
             named += found.damaged[: DAMAGED_SHOWN_MAX - len(named)]
             after = found.after
-        if await access.read_files([path], purging.is_unfinished):
+        if await access.read_files([path], purge_marks.is_unfinished):
             # Cleared again where the file is written anew; who only asks is told that it still has to be.
             facts["unfinished"] = True
             if not is_dry:
-                await access.rewrite_file(path, purging.finish)
+                await access.rewrite_file(path, purge_marks.begun)
                 del facts["unfinished"]
     except (CallerError, RetryError) as error:
         facts["error"] = {"code": error.code, "message": error.message}

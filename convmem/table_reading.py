@@ -58,11 +58,11 @@ class TableReading:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: table_copy.copy(source, target, is_stopped=is_stopped))
 
-    async def rewrite(self, path: Path, finish: Callable[[apsw.Connection], object]) -> None:
-        """Write a table file anew, beside the writer: who comes to this file meanwhile is told Busy. `finish` then
-        writes down that this is done.
+    async def rewrite(self, path: Path, begin: Callable[[apsw.Connection], Callable[[], object]]) -> None:
+        """Write a table file anew, beside the writer: who comes to this file meanwhile is told Busy (see
+        table_vacuum.rewrite).
         """
-        await asyncio.get_running_loop().run_in_executor(self._threads, rewrite, path, finish)
+        await asyncio.get_running_loop().run_in_executor(self._threads, rewrite, path, begin)
 
     def close(self) -> None:
         """Wait for the questions that run, and close all files."""

@@ -5,16 +5,19 @@ or has the refusal thrown in; so the same steps run against a daemon and against
 
 A file holds a whole row or is not there. What a reply has left out of a large row is asked for field by field; the hash
 of the row, which comes with each answer, tells whether it was changed meanwhile. What has no file is named at the end.
+
+Rejected: looking through the directory for leftovers with each file, and seeing to its name by itself (thirty thousand
+rows took minutes).
 """
 
 import json
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
-from convmem import folders
-from convmem.errors import NotFound
+from convmem import files, folders
+from convmem.errors import CallerError, NotFound
 from convmem.row_text import markdown
 
 ROWS_A_PAGE, TRIES = 1_000, 3
@@ -44,32 +47,36 @@ def target(directory: Path, *, overwrite: bool) -> Path:
     return directory
 
 
-def written(table: str, directory: Path, form: str, filter_: str | None) -> Steps:
-    """Write each row into a file; {table, directory, written, gone, left_out: [{id, reason}], left_out_count}."""
+def written(table: str, directory: Path, form: str, filter_: str | None, *, overwrite: bool = False) -> Steps:
+    """Write each row into a file; {table, directory, written, gone, left_out: [{id, reason}], left_out_count}.
+
+    OSError if there is no writing into the directory. Nothing is made before the first page has come.
+    """
     schema = yield "info", {"table": table}
-    folders.make(directory)
-    count = gone = left_out_count = 0
-    left_out: list[dict[str, str]] = []
     arguments: dict[str, Any] = {"table": table, "limit": ROWS_A_PAGE}
     if filter_ is not None:
         arguments["filter"] = filter_
-    while True:
-        page = yield "list", arguments
-        for row in page["rows"]:
-            try:
-                whole = yield from _whole(table, row)
-                text = _json(whole) if form == "json" else _markdown(whole, schema.get("dump") or {})
-                folders.write(directory / f"{row['id']}.{form}", text.encode())
-                count += 1
-            except NotFound:
-                gone += 1
-            except (LeftOut, OSError) as reason:
-                left_out_count += 1
-                if len(left_out) < LEFT_OUT_SHOWN_MAX:
-                    left_out.append({"id": row["id"], "reason": str(reason)})
-        if page["next_cursor"] is None:
-            break
-        arguments["cursor"] = page["next_cursor"]
+    count = gone = left_out_count = 0
+    left_out: list[dict[str, str]] = []
+    page = yield "list", arguments
+    folders.make(directory)
+    with files.filling(directory) as put:
+        while True:
+            for row in page["rows"]:
+                try:
+                    whole = yield from _whole(table, row)
+                    text = _json(whole) if form == "json" else _markdown(whole, schema.get("dump") or {})
+                    _put(put, directory, f"{row['id']}.{form}", text.encode(), overwrite=overwrite)
+                    count += 1
+                except NotFound:
+                    gone += 1
+                except (LeftOut, OSError) as reason:
+                    left_out_count += 1
+                    if len(left_out) < LEFT_OUT_SHOWN_MAX:
+                        left_out.append({"id": row["id"], "reason": str(reason)})
+            if page["next_cursor"] is None:
+                break
+            page = yield "list", arguments | {"cursor": page["next_cursor"]}
     return {
         "table": table,
         "directory": str(directory),
@@ -78,6 +85,14 @@ def written(table: str, directory: Path, form: str, filter_: str | None) -> Step
         "left_out": left_out,
         "left_out_count": left_out_count,
     }
+
+
+def _put(put: Callable[[str, bytes], None], directory: Path, name: str, data: bytes, *, overwrite: bool) -> None:
+    """Write a file, in the place of another only if that is wanted. LeftOut, OSError."""
+    there = directory / name
+    if folders.is_anything(there) and not (overwrite and folders.is_file(there)):
+        raise LeftOut(f"{name} is there already" if folders.is_file(there) else f"{name} is there and is no file")
+    put(name, data)
 
 
 def _whole(table: str, row: Facts) -> Generator[Question, Facts, Facts]:
@@ -89,11 +104,12 @@ def _whole(table: str, row: Facts) -> Generator[Question, Facts, Facts]:
     if "omitted" not in row:
         return row
     for _ in range(TRIES):
-        first = yield "get", {"table": table, "id": row["id"]}
+        first = yield from _asked("the row", {"table": table, "id": row["id"]})
         data = dict(first["data"])
         for left in first.get("omitted", ()):
             name = left["field"]
-            part = yield "get", {"table": table, "id": row["id"], "fields": {"mode": "list", "fields": [name]}}
+            fields = {"mode": "list", "fields": [name]}
+            part = yield from _asked(f"its field {name}", {"table": table, "id": row["id"], "fields": fields})
             if "omitted" in part:
                 raise LeftOut(f"its field {name} is larger than an answer: {left['bytes']:,} bytes")
             if part["sha256"] != first["sha256"]:
@@ -103,6 +119,16 @@ def _whole(table: str, row: Facts) -> Generator[Question, Facts, Facts]:
             facts = {name: value for name, value in first.items() if name not in ("omitted", "sha256")}
             return {**facts, "data": data}
     raise LeftOut("it is changed again and again")
+
+
+def _asked(what: str, arguments: Facts) -> Generator[Question, Facts, Facts]:
+    """What `get` answers. NotFound if the row is gone, LeftOut for any other refusal of this one row."""
+    try:
+        return (yield "get", arguments)
+    except NotFound:
+        raise
+    except CallerError as refused:
+        raise LeftOut(f"{what} cannot be had: {refused.message}") from None
 
 
 def _markdown(row: Facts, dump: Facts) -> str:

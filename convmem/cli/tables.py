@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from convmem.cli.asking import ask_often
+from convmem.cli.asking import CallFailed, ask_often
 from convmem.cli.operating import operate
 from convmem.cli.printing import print_json, print_table, print_text
 from convmem.cli.progress import Tell
@@ -127,8 +127,13 @@ def materialize(
         target = row_files.target(directory, overwrite=overwrite)
     except row_files.NotEmpty as taken:
         raise typer.BadParameter(str(taken), param_hint="DIRECTORY") from None
-    steps = row_files.written(table, target, form, filter_)
-    facts = ask_often(context, steps, data_dir=data_dir, url=url, token_file=token_file)
+    except OSError as error:
+        raise CallFailed(f"{directory} cannot be looked into: {error.strerror}") from None
+    steps = row_files.written(table, target, form, filter_, overwrite=overwrite)
+    try:
+        facts = ask_often(context, steps, data_dir=data_dir, url=url, token_file=token_file)
+    except OSError as error:
+        raise CallFailed(f"{directory} cannot be written into: {error.strerror}") from None
     if as_json:
         print_json(facts)
     else:

@@ -26,9 +26,9 @@ COPIES = 2
 _ONE_AT_A_TIME = threading.Lock()
 
 
-def rewrite(path: Path, finish: Callable[[apsw.Connection], object]) -> None:
-    """Write a file anew and its WAL away, then let `finish` write down that this is done. StorageFault, Busy,
-    StorageFull.
+def rewrite(path: Path, begin: Callable[[apsw.Connection], Callable[[], object]]) -> None:
+    """Write a file anew and its WAL away, then call what `begin(connection)` has returned before, which may write down
+    what this has done. StorageFault, Busy, StorageFull.
 
     The pages that held what is dead are written over or cut off; what it said is in no byte of either file then.
     """
@@ -36,10 +36,11 @@ def rewrite(path: Path, finish: Callable[[apsw.Connection], object]) -> None:
     try:
         connection = connect_to_table(path)
         _need_room(connection, path)
+        finish = begin(connection)
         with _ONE_AT_A_TIME, _temporary_files_in(connection, path.parent):
             connection.execute("VACUUM")
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        finish(connection)
+        finish()
         connection.close()
     except OF_THE_FILE as error:
         told = refusal(error, connection)

@@ -81,6 +81,13 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     origin: str | None = None
 
     @property
+    def is_sound(self) -> bool:
+        """False if it was read from a table where another program put something else than an entry holds."""
+        texts = (self.data_json, self.prev_data_json, self.origin)
+        numbers = (self.version, self.recorded_at)
+        return all(isinstance(it, int) for it in numbers) and all(isinstance(it, str | None) for it in texts)
+
+    @property
     def whence(self) -> Origin | None:
         """Who made the change; None if nobody wrote it down."""
         if self.origin is None:

@@ -1,8 +1,8 @@
 """What a table's file holds, and how an older one catches up: rows, their history, receipts, and a schema to come.
 
 The layout of rows and history is that of mini-app-mcp, so that its files work here and ours there. `_receipts`,
-`_schema_pending` and `_purge_unfinished` are ours: what a repeated `create` is answered, the text of a schema.yaml that
-was committed with the rows that fit it but has not been put in its place yet, and that the file still holds bytes of
+`_schema_pending` and `_purges` are ours: what a repeated `create` is answered, the text of a schema.yaml that was
+committed with the rows that fit it but has not been put in its place yet, and whether the file still holds bytes of
 what was purged.
 
 A list shows the newest rows first; `rows_newest` lets it stop once a page is full. Its expression is that of a time in
@@ -13,7 +13,7 @@ Rejected: CHECK constraints on rows (a file of another program would not have th
 
 import apsw
 
-from convmem.tables import history
+from convmem.tables import history, purge_marks
 
 CREATE = """
 CREATE TABLE IF NOT EXISTS rows (
@@ -38,15 +38,14 @@ CREATE TABLE IF NOT EXISTS _schema_pending (
     place INTEGER PRIMARY KEY CHECK (place = 1),
     yaml BLOB
 );
-CREATE TABLE IF NOT EXISTS _purge_unfinished (place INTEGER PRIMARY KEY CHECK (place = 1));
 """
 # What is there once a file is prepared, beside the column that history.py adds.
 NAMES = frozenset(
-    ("rows", "rows_newest", "_row_history", "_row_history_archive", "_receipts", "_schema_pending", "_purge_unfinished")
+    ("rows", "rows_newest", "_row_history", "_row_history_archive", "_receipts", "_schema_pending", purge_marks.NAME)
 )
 
 
 def prepare(connection: apsw.Connection) -> None:
     """Make what is missing, in the transaction that is open."""
-    connection.execute(CREATE)
+    connection.execute(CREATE + purge_marks.CREATE)
     history.prepare(connection)

@@ -19,6 +19,7 @@ from convmem.tables.chunks import Entry
 from convmem.tables.commands import CreateRow, DeclareSchema, DeleteRow, InsertText, ReplaceText, RestoreRow, UpdateRow
 from convmem.tables.inputs import RowRestore
 from convmem.tables.model import Row
+from convmem.tables.purge_rules import PURGED
 from convmem.targets import TableDecider, TableStamp
 
 
@@ -115,7 +116,7 @@ def restore(connection: apsw.Connection, command: RestoreRow, stamp: TableStamp)
     row_id = queries.full_id_of_history(connection, mount.table, ask.id)
     entry = _entry(connection, mount.table, row_id, ask)
     text = entry.prev_data_json if entry.op == "delete" else entry.data_json
-    if text in (None, purging.PURGED):
+    if text in (None, PURGED):
         raise NotFound("what this version said was purged", field="id")
     data = row_data.checked(mount.schema, queries.read_data(text))
     stored = queries.read_if_there(connection, row_id)

@@ -16,6 +16,7 @@ another tool would see the size grow without bound while it is behind).
 """
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import NamedTuple
 
 import apsw
@@ -23,7 +24,7 @@ import msgspec
 
 from convmem.domain import Origin
 from convmem.errors import StorageFault
-from convmem.limits import HISTORY_CHUNK_MIN_DEFAULT, HISTORY_KEEP_RECENT_DEFAULT
+from convmem.limits import HISTORY_CHUNK_MIN_DEFAULT, HISTORY_KEEP_RECENT_DEFAULT, VERSION_MAX
 from convmem.tables import chunks
 from convmem.tables.chunks import Entry, Op
 
@@ -115,14 +116,16 @@ def append(
 
 
 def last_version(connection: apsw.Connection, table: str, row_id: str) -> int:
-    """The version of the newest entry of a row, 0 if it has none; both tiers count."""
+    """The version of the newest entry of a row, 0 if it has none; both tiers count. StorageFault if it is no number."""
     row = connection.execute(
         f"SELECT max((SELECT coalesce(max(version), 0) FROM _row_history {_OF_ROW}),"
         f" (SELECT coalesce(max(version_end), 0) FROM _row_history_archive {_OF_ROW}))",
         (table, row_id, table, row_id),
     ).fetchone()
     assert row is not None
-    return int(row[0])
+    if not isinstance(row[0], int) or row[0] > VERSION_MAX:
+        raise StorageFault("this row's history holds something else than versions")
+    return row[0]
 
 
 def read(connection: apsw.Connection, table: str, row_id: str, limit: int, before: int | None = None) -> Page:
@@ -225,7 +228,8 @@ def _says(connection: apsw.Connection, table: str, row_id: str, version: int, da
 def _pack_oldest(connection: apsw.Connection, table: str, row_id: str, keeping: Keeping) -> None:
     """Make a chunk of the oldest entries if there are too many.
 
-    A file of others may have thousands: they become chunks one by one, with the changes that follow.
+    A file of others may have thousands: they become chunks one by one, with the changes that follow. What is no entry
+    there stays as it is, and so does what is newer.
     """
     count = connection.execute(f"SELECT count(*) FROM _row_history {_OF_ROW}", (table, row_id)).fetchone()
     assert count is not None
@@ -235,7 +239,9 @@ def _pack_oldest(connection: apsw.Connection, table: str, row_id: str, keeping: 
         f"SELECT {_COLUMNS} FROM _row_history {_OF_ROW} ORDER BY version LIMIT ?",
         (table, row_id, min(count[0] - keeping.keep_recent, keeping.chunk_min + 1)),
     )
-    oldest = [Entry(*row) for row in rows]
+    oldest = list(takewhile(lambda entry: entry.is_sound, (Entry(*row) for row in rows)))
+    if not oldest:
+        return
     filed = chunks.file(connection, table, row_id, oldest, chunk_min=keeping.chunk_min)
     connection.execute(
         f"DELETE FROM _row_history {_OF_ROW} AND version <= ?", (table, row_id, oldest[filed - 1].version)

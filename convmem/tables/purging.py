@@ -2,32 +2,31 @@
 
 An entry goes if it is older than a time and not among the newest of its row. The newest stays in any case, so that no
 version is ever given twice; of a row that is gone it stays without its texts, if it is to go. What is left still says
-what it said: a deletion whose row stood only in the entry before takes that along.
+what it said (purge_rules.py).
 
 A piece is one chunk of the archive or some entries of the recent tier, the oldest first, so that no transaction holds
-up others for long however often a row was changed. A chunk that goes in part is written anew without it; one that
-cannot be read is left and named.
+up others for long however often a row was changed and however large it is. A chunk that goes in part is written anew
+without it. What cannot be read, or is no entry because another program put something else there, is left and named.
 
-The bytes are still in the file's free pages afterwards, until the file is written anew (store/table_vacuum.py). That
-this is still to be done stands in the file itself, written by the transaction that made it necessary: a process that
-dies in between, or a disk that is full, must not leave for good what was purged.
+The bytes are still in the file's free pages afterwards, until the file is written anew (store/table_vacuum.py); the
+file says so itself (purge_marks.py).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import apsw
 import msgspec
 
-from convmem.limits import PURGE_ENTRIES_AT_ONCE, PURGE_ROWS_AT_ONCE
-from convmem.tables import chunks, history, queries
-from convmem.tables.chunks import Chunk, Entry
+from convmem.errors import StorageFault
+from convmem.limits import PURGE_BYTES_AT_ONCE, PURGE_ENTRIES_AT_ONCE, PURGE_ROWS_AT_ONCE
+from convmem.tables import chunks, purge_marks, queries
+from convmem.tables.chunks import BEHIND_ALL, Chunk, Entry
+from convmem.tables.purge_reach import OF_ROW, Asked, Row, reach, recent
+from convmem.tables.purge_rules import left_of, without_before
 from convmem.targets import TableDecider, TableFile, TableStamp
 
-# What stands for the row that a deletion took away, once nobody shall know it: JSON, as what it stands for.
-PURGED = "null"
-OF_ROW = "WHERE table_name = ? AND row_id = ?"
 COLUMNS = "version, recorded_at, op, data_json, prev_data_json, origin"
 
 
@@ -42,20 +41,11 @@ START = Place()
 
 
 class Damaged(NamedTuple):
-    """Versions of a row that cannot be read, and so were left."""
+    """Versions of a row that cannot be read, and so were left; None: nothing of its history was looked at."""
 
     row_id: str
-    version_start: int
-    version_end: int
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Which versions go: those recorded before a time in seconds, but not the `keep` newest of each row."""
-
-    table: str
-    before_s: int
-    keep: int
+    version_start: int | None
+    version_end: int | None
 
 
 @dataclass(frozen=True)
@@ -76,26 +66,22 @@ class Purged(NamedTuple):
     after: Place | None
 
 
-class Row(NamedTuple):
-    """What a purge must know of a row: the newest version that may go, and the newest of all."""
-
-    row_id: str
-    upto: int
-    newest: int
-
-
 class Piece(NamedTuple):
-    """Consecutive entries of a row, oldest first, and the chunk that they stand in (None: the recent tier)."""
+    """Consecutive entries of a row, oldest first, the chunk that they stand in (None: the recent tier), the version
+    that was looked at last, and how much text they hold.
+    """
 
     entries: list[Entry]
     chunk: Chunk | None
+    end: int
+    size: int
 
 
 def purge(connection: apsw.Connection, command: PurgeHistory, stamp: TableStamp) -> Purged:
     """Purge as much of the history as one transaction shall."""
     done = _walk(connection, command.asked, command.after, is_dry=False)
     if done.entries:
-        connection.execute("INSERT OR IGNORE INTO _purge_unfinished (place) VALUES (1)")
+        purge_marks.mark(connection)
     return done
 
 
@@ -104,134 +90,129 @@ def count(connection: apsw.Connection, asked: Asked, after: Place = START) -> Pu
     return _walk(connection, asked, after, is_dry=True)
 
 
-def is_unfinished(connection: apsw.Connection) -> bool:
-    """True if the file still holds bytes of what was purged."""
-    there = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = '_purge_unfinished'").fetchone()
-    return there is not None and connection.execute("SELECT 1 FROM _purge_unfinished").fetchone() is not None
-
-
-def finish(connection: apsw.Connection) -> None:
-    """Write down that the file was written anew."""
-    connection.execute("DELETE FROM _purge_unfinished")
-
-
 def _walk(connection: apsw.Connection, asked: Asked, after: Place, *, is_dry: bool) -> Purged:
-    entries, looked_at, damaged = 0, 0, list[Damaged]()
-    row_ids = _row_ids(connection, asked.table, after)
-    for number, row_id in enumerate(row_ids):
-        row = _row(connection, asked, row_id)
+    entries, looked_at, size, damaged, done = 0, 0, 0, list[Damaged](), after
+    for number, row_id in enumerate(_row_ids(connection, asked.table, after)):
+        if number == PURGE_ROWS_AT_ONCE:
+            return Purged(entries, damaged, done)
+        done = Place(row_id, BEHIND_ALL)
+        try:
+            row = reach(connection, asked, row_id)
+        except StorageFault:
+            damaged.append(Damaged(row_id, None, None))
+            continue
         version = after.version if row_id == after.row_id else 0
         while (piece := _piece(connection, asked, row, version, damaged)) is not None:
             entries += _purge_piece(connection, asked, row, piece, is_dry=is_dry)
-            looked_at, version = looked_at + len(piece.entries), piece.entries[-1].version
-            if looked_at >= PURGE_ENTRIES_AT_ONCE:
+            looked_at, size, version = looked_at + len(piece.entries), size + piece.size, piece.end
+            if looked_at >= PURGE_ENTRIES_AT_ONCE or size >= PURGE_BYTES_AT_ONCE:
                 return Purged(entries, damaged, Place(row_id, version))
-        if number == PURGE_ROWS_AT_ONCE:
-            return Purged(entries, damaged, Place(row_id, row.newest))
+        entries += _purge_unrecorded(connection, asked, row, is_dry=is_dry)
     return Purged(entries, damaged, None)
 
 
-def _row_ids(connection: apsw.Connection, table: str, after: Place) -> list[str]:
-    """The next rows that have any history, the one that is being worked on first."""
-    tiers = (f"SELECT row_id FROM {tier} WHERE table_name = ? AND row_id >= ?" for tier in queries.HISTORY_TIERS)
-    sql = f"SELECT row_id FROM ({' UNION '.join(tiers)}) ORDER BY row_id LIMIT ?"
-    return [row[0] for row in connection.execute(sql, (*(table, after.row_id) * 2, PURGE_ROWS_AT_ONCE + 1))]
-
-
-def _row(connection: apsw.Connection, asked: Asked, row_id: str) -> Row:
-    is_there = queries.read_raw(connection, row_id) is not None
-    newest = history.last_version(connection, asked.table, row_id)
-    # The newest of all stays, if need be without its texts.
-    upto = min(_upto(connection, asked, row_id), newest if asked.keep == 0 and not is_there else newest - 1)
-    return Row(row_id, upto, newest)
-
-
-def _upto(connection: apsw.Connection, asked: Asked, row_id: str) -> int:
-    """The newest version that is not among the newest `keep` of those that are there; versions may have gaps."""
-    of_row, left = (asked.table, row_id), asked.keep
-    sql = f"SELECT version FROM _row_history {OF_ROW} ORDER BY version DESC"
-    found = connection.execute(f"{sql} LIMIT 1 OFFSET ?", (*of_row, left)).fetchone()
-    if found is not None:
-        return int(found[0])
-    (recent,) = connection.execute(f"SELECT count(*) FROM _row_history {OF_ROW}", of_row).fetchone() or (0,)
-    left -= int(recent)
-    for chunk in chunks.below(connection, *of_row, chunks.BEHIND_ALL, chunks.BEHIND_ALL):
-        if left < chunk.entry_count:
-            kept = chunks.entries(connection, chunk) if left else None
-            # Of a chunk that cannot be read nothing is told apart; it is left in any case.
-            return chunk.version_end if kept is None else kept[-1 - left].version
-        left -= chunk.entry_count
-    return 0
+def _row_ids(connection: apsw.Connection, table: str, after: Place) -> Iterator[str]:
+    """The rows that have any history, the one that is being worked on first; each is found when it is wanted."""
+    row_id = after.row_id
+    if row_id and after.version < BEHIND_ALL:
+        yield row_id
+    tiers = (
+        f"SELECT min(row_id) AS id FROM {tier} WHERE table_name = ? AND row_id > ?" for tier in queries.HISTORY_TIERS
+    )
+    sql = f"SELECT min(id) FROM ({' UNION ALL '.join(tiers)})"
+    while (found := connection.execute(sql, (table, row_id) * 2).fetchone()) and found[0] is not None:
+        row_id = found[0]
+        yield row_id
 
 
 def _piece(connection: apsw.Connection, asked: Asked, row: Row, version: int, damaged: list[Damaged]) -> Piece | None:
-    """The next entries above a version that may go, and those that stand in one chunk with them; chunks that cannot be
-    read are passed over and named.
+    """The next entries above a version that may go, and those that stand in one chunk with them. What cannot be read is
+    passed over and named.
     """
-    of_row, latest_s = (asked.table, row.row_id), asked.before_s - 1
-    for chunk in reversed(chunks.below(connection, *of_row, row.upto + 1, latest_s)):
+    of_row = (asked.table, row.row_id)
+    for chunk in reversed(chunks.below(connection, *of_row, row.upto + 1, row.before_s - 1)):
         if chunk.version_end > version:
             found = chunks.entries(connection, chunk)
             if found is not None:
-                return Piece(found, chunk)
+                return Piece(found, chunk, chunk.version_end, sum(map(_size, found)))
             version = chunk.version_end
             damaged.append(Damaged(row.row_id, chunk.version_start, chunk.version_end))
     sql = f"SELECT {COLUMNS} FROM _row_history {OF_ROW} AND version > ? AND version <= ? ORDER BY version LIMIT ?"
-    bindings = (*of_row, version, row.upto, PURGE_ENTRIES_AT_ONCE)
-    entries = [Entry(*found) for found in connection.execute(sql, bindings)]
-    return Piece(entries, None) if entries else None
+    entries, end, size = list[Entry](), version, 0
+    for values in connection.execute(sql, (*of_row, version, row.upto, PURGE_ENTRIES_AT_ONCE)):
+        entry = Entry(*values)
+        end = entry.version
+        if _is_sound(entry):
+            entries.append(entry)
+            size += _size(entry)
+        else:
+            damaged.append(Damaged(row.row_id, end, end))
+        if size >= PURGE_BYTES_AT_ONCE:
+            break
+    return Piece(entries, None, end, size) if end != version else None
+
+
+def _is_sound(entry: Entry) -> bool:
+    """False if another program put something else than a number where the time of an entry stands."""
+    return isinstance(entry.recorded_at, int)
+
+
+def _size(entry: Entry) -> int:
+    return len(entry.data_json or "") + len(entry.prev_data_json or "")
 
 
 def _purge_piece(connection: apsw.Connection, asked: Asked, row: Row, piece: Piece, *, is_dry: bool) -> int:
     """Take the old entries out of a piece; how many they were."""
-    goes = [entry.version <= row.upto and entry.recorded_at < asked.before_s for entry in piece.entries]
-    left, changed, gone = list[Entry](), list[Entry](), 0
-    before: Entry | None = None
-    for entry, is_old in zip(piece.entries, goes, strict=True):
-        kept: Entry | None = entry
-        if is_old and entry.version == row.newest:
-            kept = _emptied(entry)
-            gone += kept != entry
-        elif is_old:
-            kept, gone = None, gone + 1
-        elif before is not None:
-            kept = _with_what_was(entry, before)
-        if kept is not None:
-            left.append(kept)
-            changed += [kept] if kept != entry else []
-        before = entry if kept is None else None
-    if gone and not is_dry:
-        _put(connection, asked.table, row.row_id, piece, left, changed)
-        if before is not None:
-            _tell_next(connection, asked.table, row.row_id, before)
-    return gone
+    left = left_of(piece.entries, row.is_old, row.newest)
+    if left.gone and not is_dry:
+        _put(connection, asked.table, row.row_id, piece, left.entries, left.changed)
+        if left.last_gone is not None:
+            _tell_next(connection, asked.table, row, left.last_gone)
+    return left.gone
 
 
-def _emptied(entry: Entry) -> Entry:
-    """An entry without its texts. Of a deletion that says nothing of what it deleted, others would look for it in the
-    entry before.
+def _tell_next(connection: apsw.Connection, table: str, row: Row, gone: Entry) -> None:
+    """Let the entry behind the last one that went, if it stays, do without that."""
+    found = _first_above(connection, (table, row.row_id), gone.version)
+    if found is not None and not row.is_old(found.entries[0]):
+        _put_first(connection, table, row.row_id, found, without_before(found.entries[0], gone))
+
+
+def _purge_unrecorded(connection: apsw.Connection, asked: Asked, row: Row, *, is_dry: bool) -> int:
+    """Take away what the oldest entry holds of the state before it, where that state would go if it had an entry: it
+    was changed without history, or its entry went elsewhere. 1 if there was any.
     """
-    return msgspec.structs.replace(entry, data_json=None, prev_data_json=PURGED if entry.op == "delete" else None)
+    of_row = (asked.table, row.row_id)
+    archived = chunks.below(connection, *of_row, BEHIND_ALL, BEHIND_ALL)
+    if recent(connection, of_row) + sum(chunk.entry_count for chunk in archived) != max(asked.keep, 1):
+        return 0
+    found = _first_above(connection, of_row, 0)
+    if found is None or found.entries[0].recorded_at >= row.before_s:
+        return 0
+    told = without_before(found.entries[0])
+    if told == found.entries[0]:
+        return 0
+    if not is_dry:
+        _put_first(connection, asked.table, row.row_id, found, told)
+    return 1
 
 
-def _with_what_was(entry: Entry, before: Entry) -> Entry:
-    """An entry whose predecessor goes: a deletion takes along the row that it deleted."""
-    is_said = entry.op != "delete" or entry.prev_data_json is not None
-    return entry if is_said else msgspec.structs.replace(entry, prev_data_json=before.data_json)
-
-
-def _tell_next(connection: apsw.Connection, table: str, row_id: str, gone: Entry) -> None:
-    """Let the entry behind the last one that went take along what only that said."""
-    for chunk in reversed(chunks.below(connection, table, row_id, chunks.BEHIND_ALL, chunks.BEHIND_ALL)):
-        if chunk.version_start > gone.version:
+def _first_above(connection: apsw.Connection, of_row: tuple[str, str], version: int) -> Piece | None:
+    """The oldest entry above a version, in a chunk with all that the chunk holds; None if it cannot be read."""
+    for chunk in reversed(chunks.below(connection, *of_row, BEHIND_ALL, BEHIND_ALL)):
+        if chunk.version_start > version:
             found = chunks.entries(connection, chunk)
-            if found and (told := _with_what_was(found[0], gone)) != found[0]:
-                _replace(connection, chunk, [told, *found[1:]])
-            return
+            return Piece(found, chunk, chunk.version_end, 0) if found else None
     sql = f"SELECT {COLUMNS} FROM _row_history {OF_ROW} AND version > ? ORDER BY version LIMIT 1"
-    row = connection.execute(sql, (table, row_id, gone.version)).fetchone()
-    if row is not None and (told := _with_what_was(Entry(*row), gone)) != Entry(*row):
-        _rewrite(connection, table, row_id, [told])
+    values = connection.execute(sql, (*of_row, version)).fetchone()
+    entry = None if values is None else Entry(*values)
+    return Piece([entry], None, entry.version, 0) if entry is not None and _is_sound(entry) else None
+
+
+def _put_first(connection: apsw.Connection, table: str, row_id: str, piece: Piece, told: Entry) -> None:
+    """Let the first entry of a piece say something else."""
+    if told != piece.entries[0]:
+        _put(connection, table, row_id, piece, [told, *piece.entries[1:]], [told])
 
 
 def _put(

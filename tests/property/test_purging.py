@@ -12,7 +12,10 @@ from convmem.clock import SystemClock
 from convmem.domain import Origin
 from convmem.tables import create, history, purging
 from convmem.tables.history import Keeping
-from convmem.tables.purging import START, Asked, PurgeHistory
+from convmem.tables.purge_marks import is_unfinished
+from convmem.tables.purge_reach import Asked
+from convmem.tables.purge_rules import PURGED
+from convmem.tables.purging import START, PurgeHistory
 from convmem.targets import TableFile, TableStamp
 
 ORIGIN = Origin("local", "test")
@@ -66,7 +69,7 @@ def expected(file: apsw.Connection, said: dict[tuple[str, int], Any], before_s: 
             if version != versions[-1] and is_old:
                 continue
             is_emptied = is_old and version == versions[-1] and not is_there
-            told = purging.PURGED if what[0] == "delete" else None
+            told = PURGED if what[0] == "delete" else None
             left[row_id, version] = (what[0], None, told, what[3]) if is_emptied else what
     return left
 
@@ -94,7 +97,7 @@ def test_what_stays_says_what_it_said(
             emptied = sum(before[key] != left[key] for key in left)
             assert done == len(before) - len(left) + emptied
             assert {row_id: history.last_version(file, "t", row_id) for row_id in "ab"} == newest
-            assert purging.is_unfinished(file) or not done
+            assert is_unfinished(file) or not done
     finally:
         purging.PURGE_ROWS_AT_ONCE, purging.PURGE_ENTRIES_AT_ONCE = rows, entries
         file.close()

@@ -3,6 +3,7 @@
 import os
 import resource
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -30,8 +31,8 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def finished(connection: apsw.Connection) -> None:
-    connection.execute("INSERT INTO done VALUES (1)")
+def finished(connection: apsw.Connection) -> Callable[[], object]:
+    return lambda: connection.execute("INSERT INTO done VALUES (1)")
 
 
 def read(path: Path, sql: str) -> list[tuple[object, ...]]:

@@ -12,7 +12,10 @@ from convmem.domain import Origin
 from convmem.tables import chunks, create, history
 from convmem.tables.chunks import Entry
 from convmem.tables.history import Keeping
-from convmem.tables.purging import PURGED, START, Asked, Damaged, PurgeHistory, count, finish, is_unfinished, purge
+from convmem.tables.purge_marks import is_unfinished
+from convmem.tables.purge_reach import Asked
+from convmem.tables.purge_rules import PURGED
+from convmem.tables.purging import START, Damaged, Place, PurgeHistory, count, purge
 from convmem.targets import TableFile, TableStamp
 
 ORIGIN = Origin("local", "test")
@@ -186,13 +189,142 @@ def test_a_purge_goes_piece_by_piece_also_inside_a_row(
     assert (versions(file, "a"), versions(file, "b")) == ([40], [3])
 
 
-def test_that_bytes_are_left_in_the_file_stands_in_the_file_until_it_is_written_anew(file: apsw.Connection):
-    assert not is_unfinished(file)
+def test_what_was_purged_is_marked_in_the_same_transaction(file: apsw.Connection):
     purge_all(file, 0, 0)
     assert not is_unfinished(file)
     purge_all(file, 100, 1)
     assert is_unfinished(file)
-    finish(file)
-    assert not is_unfinished(file)
-    file.execute("DROP TABLE _purge_unfinished")
-    assert not is_unfinished(file)
+
+
+def of_others(file: apsw.Connection, row_id: str, *entries: Entry) -> None:
+    """Entries as another program writes them: each holds both sides of the change."""
+    values = [("t", row_id, it.version, it.recorded_at, it.op, it.data_json, it.prev_data_json) for it in entries]
+    columns = "table_name, row_id, version, recorded_at, op, data_json, prev_data_json"
+    file.executemany(f"INSERT INTO _row_history ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+
+def texts(file: apsw.Connection) -> str:
+    """All that is said in both tiers."""
+    recent: list[Any] = file.execute("SELECT data_json, prev_data_json FROM _row_history").fetchall()
+    blobs: list[Any] = file.execute("SELECT blob FROM _row_history_archive").fetchall()
+    return str(recent) + str([chunks.unpacked(blob) for (blob,) in blobs])
+
+
+BOTH_SIDES = (
+    Entry(1, 1, "create", '"needle 1"'),
+    Entry(2, 2, "update", '"needle 2"', '"needle 1"'),
+    Entry(3, 3, "update", '"needle 3"', '"needle 2"'),
+    Entry(4, 4, "update", '"kept 4"', '"needle 3"'),
+    Entry(5, 5, "update", '"kept 5"', '"kept 4"'),
+)
+
+
+@pytest.mark.parametrize("archived", [0, 2, 3, 4, 5])
+@pytest.mark.parametrize("entries", [1, 1_000])
+def test_what_went_is_not_said_by_the_entry_behind_it_either(
+    file: apsw.Connection, monkeypatch: pytest.MonkeyPatch, archived: int, entries: int
+):
+    monkeypatch.setattr("convmem.tables.purging.PURGE_ENTRIES_AT_ONCE", entries)
+    file.execute("INSERT INTO rows VALUES ('c', '\"kept 5\"', 1, 1)")
+    if archived:
+        assert chunks.file(file, "t", "c", BOTH_SIDES[:archived], chunk_min=0) == archived
+    of_others(file, "c", *BOTH_SIDES[archived:])
+    purge_all(file, 4, 1)
+    assert versions(file, "c") == [4, 5]
+    assert "needle" not in texts(file)
+    assert said(file, "c", 4) == ("kept 4", None)
+    # What an entry that stays says of one that stays too is no secret.
+    assert said(file, "c", 5)[0] == "kept 5"
+    assert '"kept 4"' in said_raw(file)
+
+
+def said_raw(file: apsw.Connection) -> str:
+    return texts(file).replace('\\\\"', '"').replace('\\"', '"')
+
+
+@pytest.mark.parametrize("is_archived", [True, False])
+def test_a_state_that_was_never_recorded_goes_as_if_it_had_been(file: apsw.Connection, is_archived: bool):
+    file.execute("INSERT INTO rows VALUES ('c', '\"kept\"', 1, 1)")
+    only = Entry(1, 10, "update", '"kept"', '"needle"')
+    if is_archived:
+        chunks.file(file, "t", "c", [only], chunk_min=0)
+    else:
+        of_others(file, "c", only)
+    for before_s, keep in ((10, 0), (10, 1), (100, 2)):
+        purge_all(file, before_s, keep)
+        assert "needle" in texts(file), "it is not old, or among those to be kept"
+    foreseen = count(file, asked(100, 1)).entries
+    assert purge_all(file, 100, 1)[0] == foreseen
+    assert "needle" not in texts(file)
+    assert said(file, "c", 1) == ("kept", None)
+    assert purge_all(file, 100, 1)[0] == 0
+
+
+def test_an_older_row_is_never_taken_for_the_one_that_a_deletion_took(file: apsw.Connection):
+    entries = (
+        Entry(1, 90, "create", '"older"'),
+        Entry(2, 1, "delete"),
+        Entry(3, 90, "delete"),
+        Entry(4, 90, "create", '"x"'),
+    )
+    of_others(file, "c", *entries)
+    assert said(file, "c", 3) == (None, None)
+    purge_all(file, 50, 0)
+    assert versions(file, "c") == [1, 3, 4]
+    assert said(file, "c", 3) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE _row_history SET recorded_at = 'once' WHERE row_id = 'b' AND version = 2",
+        "UPDATE _row_history SET recorded_at = x'00' WHERE row_id = 'b' AND version = 2",
+        "UPDATE _row_history SET version = 2.5 WHERE row_id = 'b' AND version = 2",
+        "UPDATE _row_history SET version = 'two' WHERE row_id = 'b' AND version = 2",
+        "UPDATE _row_history SET version = 9223372036854775807 WHERE row_id = 'b' AND version = 3",
+        "INSERT INTO _row_history_archive VALUES (NULL, 't', 'b', 'a', 'b', 'c', 'd', 'e', 'jsonl-zstd', x'00')",
+        "INSERT INTO _row_history_archive VALUES (NULL, 't', 'b', 1, 2, 1, 'x', 2, 'jsonl-zstd', x'00')",
+        "INSERT INTO _row_history_archive VALUES (NULL, 't', 'b', 1, 2, 1, 2, 'x', 'jsonl-zstd', x'00')",
+    ],
+)
+def test_what_another_program_put_in_the_place_of_numbers_is_named_and_left(file: apsw.Connection, sql: str):
+    file.execute(sql)
+    foreseen = count(file, asked(100, 1))
+    entries, damaged, _ = purge_all(file, 100, 1)
+    assert versions(file, "a") == [40]
+    assert [found.row_id for found in damaged] == ["b"]
+    assert (entries, damaged) == (foreseen.entries, foreseen.damaged)
+
+
+def test_texts_that_are_none_go_all_the_same(file: apsw.Connection):
+    file.execute("UPDATE _row_history SET data_json = x'00ff', op = 'delete' WHERE row_id = 'b' AND version = 2")
+    assert purge_all(file, 100, 1)[:2] == (39 + 2, [])
+    assert versions(file, "b") == [3]
+
+
+def test_how_much_text_one_transaction_takes_is_bounded(file: apsw.Connection, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("convmem.tables.purging.PURGE_BYTES_AT_ONCE", 3_000)
+    large = [Entry(number, 1, "update", json.dumps("x" * 1_000)) for number in range(1, 31)]
+    of_others(file, "c", *large)
+    after, most = Place("b", chunks.BEHIND_ALL), 0
+    while True:
+        done = purge(file, PurgeHistory(FILE, asked(100, 1), after), STAMP)
+        most = max(most, done.entries)
+        if done.after is None:
+            break
+        after = done.after
+    assert versions(file, "c") == [30]
+    assert most == 3
+
+
+def test_rows_are_found_in_either_tier_and_each_once(file: apsw.Connection, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("convmem.tables.purging.PURGE_ROWS_AT_ONCE", 2)
+    for number in range(7):
+        two = [Entry(1, 1, "create", '"old"'), Entry(2, 2, "update", '"new"', '"old"')]
+        if number % 2:
+            chunks.file(file, "t", f"r{number}", two, chunk_min=0)
+        else:
+            of_others(file, f"r{number}", *two)
+    entries, damaged, commands = purge_all(file, 100, 1)
+    assert (entries, damaged, commands) == (39 + 2 + 7, [], 5)
+    assert all(versions(file, f"r{number}") == [2] for number in range(7))
