@@ -1,18 +1,20 @@
 """What an operator does to tables: lists them, and purges the past of their rows."""
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from convmem import folders
 from convmem.access import StoreAccess
-from convmem.errors import CallerError, ConvmemError, Invalid, RetryError
+from convmem.errors import Busy, CallerError, ConvmemError, Invalid, RetryError
+from convmem.limits import BUSY_RETRY_MS, PURGE_TRIES_MAX
 from convmem.maintenance import Progress
 from convmem.setting_values import duration_ms
 from convmem.tables import purge_marks, purging, queries
 from convmem.tables.mounts import Mounts, mounts_of
 from convmem.tables.purge_reach import Asked
-from convmem.tables.purging import START, Damaged, Place, PurgeHistory
+from convmem.tables.purging import START, Damaged, Place, Purged, PurgeHistory
 from convmem.tables.scanning import Mount
 
 FOR_EVER_S = 2**62
@@ -43,7 +45,8 @@ async def _facts(access: StoreAccess, mount: Mount) -> dict[str, Any]:
 
 async def purged(access: StoreAccess, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
     """{tables: [{table, entries, damaged, damaged_versions?, bytes_before, bytes_after, unfinished?, error?}], broken,
-    dry_run?}. `damaged` counts the chunks that were left; `unfinished`: bytes of what was purged are still in the file.
+    dry_run?}. `damaged` counts what could not be read and was left; `unfinished`: bytes of what was purged are still
+    in the file.
 
     Arguments: `table` (none: all), `older_than` (30d), `keep`, at least one of both, `dry_run`. Invalid, TableNotFound,
     Busy. What one table refuses with stands beside it, and the others are purged all the same.
@@ -93,7 +96,7 @@ async def _purged(access: StoreAccess, mount: Mount, asked: Asked, *, is_dry: bo
             if is_dry:
                 found = await access.read_files([path], purging.count, asked, after)
             else:
-                found = await access.write(PurgeHistory(mount.file, asked, after))
+                found = await _patiently(access, PurgeHistory(mount.file, asked, after))
             facts["entries"] += found.entries
             facts["damaged"] += len(found.damaged)
             named += found.damaged[: DAMAGED_SHOWN_MAX - len(named)]
@@ -107,5 +110,14 @@ async def _purged(access: StoreAccess, mount: Mount, asked: Asked, *, is_dry: bo
     except (CallerError, RetryError) as error:
         facts["error"] = {"code": error.code, "message": error.message}
     if named:
-        facts["damaged_versions"] = [damaged._asdict() for damaged in named]
+        facts["damaged_versions"] = [{**damaged._asdict(), "row_id": str(damaged.row_id)} for damaged in named]
     return {**facts, "bytes_after": folders.size(path)}
+
+
+async def _patiently(access: StoreAccess, command: PurgeHistory) -> Purged:
+    """Leave a piece with the writer, again and again while that is Busy for a moment: a purge has hundreds of them."""
+    for _ in range(PURGE_TRIES_MAX - 1):
+        with suppress(Busy):
+            return cast(Purged, await access.write(command))
+        await asyncio.sleep(BUSY_RETRY_MS / 1000)
+    return cast(Purged, await access.write(command))

@@ -92,9 +92,10 @@ def _purged(facts: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
         sizes = "" if dry_run else f", {done['bytes_before']:,} -> {done['bytes_after']:,} bytes"
         yield f"{done['table']}: {done['entries']:,} versions {verb}{sizes}"
         if done["damaged"]:
-            yield f"{done['table']}: {done['damaged']} damaged chunks were left"
+            yield f"{done['table']}: what is damaged was left, in {done['damaged']} places"
         for found in done.get("damaged_versions", ()):
-            yield f"  versions {found['version_start']} to {found['version_end']} of row {found['row_id']}"
+            first, last = found["version_start"], found["version_end"]
+            yield f"  {'all versions' if first is None else f'versions {first} to {last}'} of row {found['row_id']}"
         if "error" in done:
             yield f"{done['table']}: {done['error']['code']}: {done['error']['message']}"
         if "unfinished" in done:

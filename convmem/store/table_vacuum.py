@@ -5,21 +5,25 @@ left, on the disk where the file is, and that much must be free before it begins
 there needs room too. The temporary file has no name, so nothing of it is left behind by a process that dies.
 
 SQLite knows one place for temporary files, for the whole process: it is set to the table's directory while a file is
-written anew, one at a time. Rejected: in memory, as all else is sorted here (a file of gigabytes would have to fit), in
-the system's place for temporary files (a container's may be read-only, and words of the user would stand on another
-disk), and a copy that takes the file's name (who has the file open would go on with the old one).
+written anew, one at a time.
+
+Whoever reads the file at its end is waited for, as long as any question may take.
+
+Rejected: in memory, as all else is sorted here (a file of gigabytes would have to fit), in the system's place for
+temporary files (a container's may be read-only, and words of the user would stand on another disk), and a copy that
+takes the file's name (who has the file open would go on with the old one).
 """
 
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
 
 from convmem.errors import StorageFull
-from convmem.limits import STORAGE_FULL_RETRY_MS
+from convmem.limits import QUERY_MS_MAX, STORAGE_FULL_RETRY_MS
 from convmem.store.table_sqlite import OF_THE_FILE, connect_to_table, leave, refusal
 
 COPIES = 2
@@ -35,6 +39,7 @@ def rewrite(path: Path, begin: Callable[[apsw.Connection], Callable[[], object]]
     connection: apsw.Connection | None = None
     try:
         connection = connect_to_table(path)
+        connection.set_busy_timeout(QUERY_MS_MAX)
         _need_room(connection, path)
         finish = begin(connection)
         with _ONE_AT_A_TIME, _temporary_files_in(connection, path.parent):
@@ -45,6 +50,8 @@ def rewrite(path: Path, begin: Callable[[apsw.Connection], Callable[[], object]]
     except OF_THE_FILE as error:
         told = refusal(error, connection)
         if connection is not None:
+            if isinstance(told, StorageFull):
+                _give_room_back(connection)
             leave(connection)
         raise told from error
     except StorageFull:
@@ -62,6 +69,13 @@ def _need_room(connection: apsw.Connection, path: Path) -> None:
             f"the table's file cannot be written anew: {needed} bytes must be free beside it",
             retry_after_ms=STORAGE_FULL_RETRY_MS,
         )
+
+
+def _give_room_back(connection: apsw.Connection) -> None:
+    """Cut off what was written into the WAL for nothing: on a full disk nobody else could store anything."""
+    connection.set_busy_timeout(0)
+    with suppress(*OF_THE_FILE):
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
 @contextmanager

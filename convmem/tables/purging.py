@@ -86,8 +86,11 @@ def purge(connection: apsw.Connection, command: PurgeHistory, stamp: TableStamp)
 
 
 def count(connection: apsw.Connection, asked: Asked, after: Place = START) -> Purged:
-    """What `purge` would do, on a connection that only reads."""
-    return _walk(connection, asked, after, is_dry=True)
+    """What `purge` would do, on a connection that only reads. StorageFault if the file holds no table."""
+    try:
+        return _walk(connection, asked, after, is_dry=True)
+    except apsw.SQLError as error:
+        raise StorageFault("the table's file holds something else than a table") from error
 
 
 def _walk(connection: apsw.Connection, asked: Asked, after: Place, *, is_dry: bool) -> Purged:

@@ -313,7 +313,6 @@ WITHOUT_A_TEST_FILE = {
     ),
     "phases.py": "words: tests/unit/test_engine.py",
     "row_text.py": "tests/unit/tables/test_dump.py",
-    "table_operations.py": "tests/unit/cli/test_tables.py",
     "reply_bytes.py": "every test that bounds a reply: tests/unit/messages/test_sessions.py",
     "table_places.py": "from settings to places: tests/e2e/test_tables.py",
     "table_restore.py": "tests/e2e/test_table_backup.py",

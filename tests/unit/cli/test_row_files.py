@@ -8,22 +8,22 @@ from typing import Any
 import pytest
 
 from convmem.cli import row_files
-from convmem.errors import Conflict, NotFound
+from convmem.errors import Conflict, ConvmemError, Invalid, NotFound
 
 ID = "00000000-0000-4000-8000-00000000000"
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
-def walked(directory: Path, form: str = "json", **answers: Answer) -> dict[str, Any]:
+def walked(directory: Path, form: str = "json", *, overwrite: bool = False, **answers: Answer) -> dict[str, Any]:
     """What comes of the steps; a ConvmemError that an answer raises is thrown in."""
-    steps = row_files.written("notes", directory, form, None)
+    steps = row_files.written("notes", directory, form, None, overwrite=overwrite)
     question = next(steps)
     try:
         while True:
             tool, arguments = question
             try:
                 facts = answers[tool](arguments)
-            except (NotFound, Conflict) as refused:
+            except ConvmemError as refused:
                 question = steps.throw(refused)
             else:
                 question = steps.send(facts)
@@ -115,3 +115,63 @@ def test_any_other_refusal_ends_it(tmp_path: Path):
 
     with pytest.raises(Conflict):
         walked(tmp_path / "out", info=info, list=refused)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_field_that_cannot_be_asked_for_leaves_out_its_row_alone(tmp_path: Path):
+    """Fields that the schema does not know are kept, but no question may name them."""
+
+    def get(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "fields" in arguments:
+            raise Invalid("there is no field of this name", field="fields.0")
+        return {"id": f"{ID}1", "data": {}, "omitted": [{"field": "extra", "bytes": 9}], "sha256": "a"}
+
+    facts = walked(tmp_path / "out", info=info, list=page(row(1, omitted=[{}]), row(2)), get=get)
+    assert facts["written"] == 1
+    (left,) = facts["left_out"]
+    assert left == {"id": f"{ID}1", "reason": "its field extra cannot be had: there is no field of this name"}
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_what_has_come_there_meanwhile_is_replaced_only_if_that_is_asked_for(tmp_path: Path, overwrite: bool):
+    out = tmp_path / "out"
+
+    def listed(_: Mapping[str, Any]) -> Mapping[str, Any]:
+        out.mkdir()
+        (out / f"{ID}1.json").write_text("theirs")
+        return {"rows": [row(1), row(2)], "next_cursor": None}
+
+    facts = walked(out, overwrite=overwrite, info=info, list=listed)
+    assert facts["written"] == (2 if overwrite else 1)
+    assert ((out / f"{ID}1.json").read_text() == "theirs") is not overwrite
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_neither_a_link_nor_a_directory_is_written_through(tmp_path: Path, overwrite: bool):
+    out, outside = tmp_path / "out", tmp_path / "outside"
+    out.mkdir()
+    outside.write_text("mine")
+    (out / f"{ID}1.json").symlink_to(outside)
+    (out / f"{ID}2.json").mkdir()
+    (out / f"{ID}3.json").symlink_to(tmp_path / "nothing")
+    facts = walked(out, overwrite=overwrite, info=info, list=page(*(row(number) for number in range(5))))
+    assert (facts["written"], facts["left_out_count"]) == (2, 3)
+    assert outside.read_text() == "mine"
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_of_what_breaks_off_only_whole_files_are_left(tmp_path: Path):
+    def listed(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "cursor" in arguments:
+            raise Conflict("the schema changed")
+        return {"rows": [row(1), row(2)], "next_cursor": "more"}
+
+    with pytest.raises(Conflict):
+        walked(tmp_path / "out", info=info, list=listed)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [f"{ID}1.json", f"{ID}2.json"]
+
+
+def test_a_place_that_takes_no_directory_is_an_error_of_the_disk(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="Not a directory"):
+        walked(tmp_path / "file" / "out", info=info, list=page(row(1)))

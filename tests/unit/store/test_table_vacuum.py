@@ -115,7 +115,45 @@ def test_a_disk_that_takes_no_more_leaves_the_file_as_it_was(path: Path):
     assert not holds_needles(path)
 
 
-def test_somebody_who_reads_meanwhile_puts_it_off_and_it_is_not_said_to_be_done(path: Path):
+def test_a_disk_that_is_full_in_the_end_gets_back_what_was_written_for_nothing(path: Path, tmp_path: Path):
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(path.read_bytes())
+    rewrite(copy, finished)
+    # As much as the temporary file takes, and less than the WAL, which holds a header for each page.
+    limit = copy.stat().st_size + 64 * 1024
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    other = apsw.Connection(str(path))
+    other.execute("SELECT count(*) FROM done").fetchall()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
+    try:
+        with pytest.raises(StorageFull):
+            rewrite(path, finished)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.with_name(f"{path.name}-wal").stat().st_size == 0
+    other.close()
+
+
+def test_somebody_who_reads_to_an_end_is_waited_for(path: Path):
+    reader = apsw.Connection(str(path))
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM kept").fetchall()
+    ending = threading.Timer(0.5, reader.execute, ("COMMIT",))
+
+    def begin(connection: apsw.Connection) -> Callable[[], object]:
+        ending.start()
+        return finished(connection)
+
+    rewrite(path, begin)
+    ending.join()
+    reader.close()
+    assert not holds_needles(path)
+
+
+def test_somebody_who_reads_meanwhile_puts_it_off_and_it_is_not_said_to_be_done(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(table_vacuum, "QUERY_MS_MAX", 50)
     reader = apsw.Connection(str(path))
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM kept").fetchall()
