@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import apsw
 from hypothesis import given, settings
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from convmem.clock import SystemClock
 from convmem.domain import Origin
-from convmem.tables import create, history, purging
+from convmem.tables import chunks, create, history, purging
 from convmem.tables.history import Keeping
 from convmem.tables.purge_marks import is_unfinished
 from convmem.tables.purge_reach import Asked
@@ -23,8 +23,10 @@ STAMP = TableStamp(0, ORIGIN, lambda: "x", SystemClock().monotonic_ms)
 FILE = TableFile(Path("/t.db"), create.prepare)
 Op = Literal["create", "update", "delete"]
 
-changes = st.lists(st.tuples(st.sampled_from("ab"), st.booleans(), st.integers(0, 30)), min_size=1, max_size=60)
-purges = st.lists(st.tuples(st.integers(0, 32), st.integers(0, 8)), min_size=1, max_size=4)
+BEFORE_S_MAX = 32
+change = st.tuples(st.sampled_from("ab"), st.booleans(), st.integers(0, 30))
+changes = st.lists(change, min_size=1, max_size=60)
+purges = st.lists(st.tuples(st.integers(0, BEFORE_S_MAX), st.integers(0, 8)), min_size=1, max_size=4)
 sizes = st.tuples(st.integers(1, 3), st.integers(1, 20))
 keepings = st.builds(Keeping, st.integers(1, 5), st.integers(0, 6))
 
@@ -112,3 +114,104 @@ def total(step: Any) -> int:
         if done.after is None:
             return entries
         after = done.after
+
+
+class Written(NamedTuple):
+    """What a version said when it was written down."""
+
+    op: Op
+    data: str | None
+    before: str | None
+    at: int
+
+
+class Model:
+    """Rows that are written to while they are purged, and all that was ever said of them."""
+
+    def __init__(self, file: apsw.Connection, keeping: Keeping) -> None:
+        self.file, self.keeping = file, keeping
+        self.said: dict[tuple[str, int], Written] = {}
+        self.there: dict[str, str] = {}
+
+    def write(self, row_id: str, *, deletes: bool, at: int) -> None:
+        """A change as we write it down, or as others do: both sides, or a deletion that says nothing."""
+        number = len(self.said)
+        was = self.there.pop(row_id, None)
+        op: Op = "create" if was is None else "delete" if deletes else "update"
+        text = None if op == "delete" else json.dumps({"n": f"<{number}>"})
+        self.file.execute("DELETE FROM rows WHERE id = ?", (row_id,))
+        if text is not None:
+            self.there[row_id] = text
+            self.file.execute("INSERT INTO rows VALUES (?, ?, 0, 0)", (row_id, text))
+        before = None if op == "delete" and number % 2 else was
+        version = history.append(self.file, "t", row_id, op, text, before, ORIGIN, at, keeping=self.keeping)
+        if op == "update" and number % 3:
+            sql = "UPDATE _row_history SET prev_data_json = ? WHERE row_id = ? AND version = ?"
+            self.file.execute(sql, (was, row_id, version))
+        assert (row_id, version) not in self.said, "a version was given twice"
+        assert version == self.newest(row_id) + 1
+        self.said[row_id, version] = Written(op, text, was if op == "delete" else None, at)
+
+    def left(self) -> dict[tuple[str, int], Written]:
+        return {key: Written(*what) for key, what in all_said(self.file).items()}
+
+    def texts(self) -> str:
+        """All that stands in either tier."""
+        recent: list[Any] = self.file.execute("SELECT data_json, prev_data_json FROM _row_history").fetchall()
+        packed: list[Any] = self.file.execute("SELECT blob FROM _row_history_archive").fetchall()
+        return str(recent) + str([chunks.unpacked(blob) for (blob,) in packed])
+
+    def newest(self, row_id: str) -> int:
+        return max((version for row, version in self.said if row == row_id), default=0)
+
+
+@settings(max_examples=300, deadline=None)
+@given(made=changes, asks=purges, size=sizes, keeping=keepings, data=st.data())
+def test_whoever_writes_while_it_goes_on_loses_nothing_and_nothing_that_went_is_said(
+    made: list[tuple[str, bool, int]],
+    asks: list[tuple[int, int]],
+    size: tuple[int, int],
+    keeping: Keeping,
+    data: st.DataObject,
+):
+    file = apsw.Connection(":memory:")
+    create.prepare(file)
+    model = Model(file, keeping)
+    for row_id, deletes, at in made:
+        model.write(row_id, deletes=deletes, at=at)
+    rows, entries = purging.PURGE_ROWS_AT_ONCE, purging.PURGE_ENTRIES_AT_ONCE
+    purging.PURGE_ROWS_AT_ONCE, purging.PURGE_ENTRIES_AT_ONCE = size
+    try:
+        for before_s, keep in asks:
+            there = sorted(model.left())
+            kept = {key for row_id in "ab" for key in [key for key in there if key[0] == row_id][-max(keep, 1) :]}
+            after: Any = START
+            while after is not None:
+                done = purging.purge(file, PurgeHistory(FILE, Asked("t", before_s, keep), after), STAMP)
+                assert done.damaged == []
+                after = done.after
+                for row_id, deletes, at in data.draw(st.lists(change, max_size=2)):
+                    model.write(row_id, deletes=deletes, at=at)
+            judge(model, set(there) - kept, before_s)
+    finally:
+        purging.PURGE_ROWS_AT_ONCE, purging.PURGE_ENTRIES_AT_ONCE = rows, entries
+        file.close()
+
+
+def judge(model: Model, old: set[tuple[str, int]], before_s: int) -> None:
+    """`old`: what was there before, but for the newest of each row; of that all goes that is old enough."""
+    left = model.left()
+    for key, what in left.items():
+        emptied = Written(what.op, None, PURGED if what.op == "delete" else None, what.at)
+        assert what == model.said[key] or (what == emptied and model.said[key].at < BEFORE_S_MAX)
+    assert not any(model.said[key].at < before_s for key in old & set(left))
+    for row_id in "ab":
+        newest = model.newest(row_id)
+        assert history.last_version(model.file, "t", row_id) == newest
+        if row_id in model.there:
+            assert left[row_id, newest] == model.said[row_id, newest]
+    said_still = {text for what in left.values() for text in (what.data, what.before)}
+    texts = model.texts()
+    for key in set(model.said) - set(left):
+        text = model.said[key].data
+        assert text is None or text in said_still or json.loads(text)["n"] not in texts

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -195,3 +196,50 @@ def test_old_versions_go_for_good_and_their_bytes_too(data: Path):
         ] == [4]
         assert client.call("update", table="notes", id=row["id"], data={"body": "x"})["version"] == 5
         running.stop()
+
+
+def test_a_dry_run_beside_a_daemon_changes_no_file(data: Path):
+    (data / "tables" / "broken" / "schema.yaml").unlink()
+    with daemon(data) as running:
+        client = running.client("tables")
+        client.call("create", table="notes", data={"title": "in the WAL"})
+
+        def files() -> dict[str, tuple[bytes, int]]:
+            # What SQLite keeps of its locks is shared memory and no content.
+            found = [path for path in data.rglob("*") if path.is_file() and not path.name.endswith("-shm")]
+            return {str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in found}
+
+        # A second of quiet moves the WAL into its file; a count that is right twice in a row has met none of that.
+        while True:
+            before = files()
+            said = convmem("tables", "purge-history", "--keep", "1", "--dry-run", "--data-dir", str(data))
+            if files() == before:
+                break
+            assert files()[str(data / "tables" / "notes" / "notes.db-wal")][0] == b"", "a dry run has written"
+        assert "notes: 9 versions would go" in said
+        running.stop()
+
+
+def test_what_is_damaged_is_named_with_its_row_and_the_status_says_that_not_all_was_done(data: Path):
+    (data / "tables" / "broken" / "schema.yaml").unlink()
+    file = apsw.Connection(str(data / "tables" / "notes" / "notes.db"))
+    rows: list[Any] = file.execute("SELECT id FROM rows ORDER BY id").fetchall()
+    (first,), (second,), _ = rows
+    file.execute("UPDATE _row_history SET recorded_at = 'once' WHERE row_id = ? AND version = 2", (first,))
+    file.execute("UPDATE _row_history SET version = 'two' WHERE row_id = ? AND version = 2", (second,))
+    file.close()
+    said = convmem("tables", "purge-history", "--keep", "1", "--data-dir", str(data), status=3)
+    assert "notes: 5 versions purged" in said
+    assert f"versions 2 to 2 of row {first}" in said
+    assert f"all versions of row {second}" in said
+
+
+def test_a_place_that_cannot_be_written_into_is_said(data: Path, tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    into = str(tmp_path / "file" / "out")
+    said = convmem("tables", "materialize", "notes", into, "--data-dir", str(data), status=1)
+    assert said.strip().endswith(f"{into} cannot be written into: Not a directory")
+    wrong = ("--filter", '{"type": "eq", "field": "nothing", "value": 1}')
+    said = convmem("tables", "materialize", "notes", str(tmp_path / "new"), *wrong, "--data-dir", str(data), status=1)
+    assert "VALIDATION_ERROR" in said
+    assert not (tmp_path / "new").exists()
