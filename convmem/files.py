@@ -241,43 +241,19 @@ def boot_id() -> str:
 
 
 @contextmanager
-def appearing(path: Path) -> Iterator[Callable[[bytes], object]]:
+def appearing(path: Path, *, is_alone: bool = True) -> Iterator[Callable[[bytes], object]]:
     """A file for the owner alone that has its name only once all that was written is on the disk; else there is none.
 
     What bears the name already stays until then. A device or a pipe is simply written to. OSError as the disk says it,
-    also at the very end.
+    also at the very end. If not alone, whoever writes many sweeps before and syncs the directory after.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         with open(target, "wb") as stream:
             yield stream.write
         return
-    _sweep_parts(target.parent)
-    with _whole(target) as put:
-        yield put
-    RealFiles(target.parent).sync_directory()
-
-
-@contextmanager
-def filling(directory: Path) -> Iterator[Callable[[str, bytes], None]]:
-    """Many files of one directory, by name, each as `appearing` makes it; that they have their names is on the disk at
-    the end. What bears a name already is replaced, and never followed where it is a link.
-    """
-    _sweep_parts(directory)
-
-    def put(name: str, data: bytes) -> None:
-        with _whole(directory / name) as write:
-            write(data)
-
-    try:
-        yield put
-    finally:
-        RealFiles(directory).sync_directory()
-
-
-@contextmanager
-def _whole(target: Path) -> Iterator[Callable[[bytes], object]]:
-    """A file that gets its name once all that was written is on the disk, or never."""
+    if is_alone:
+        sweep_parts(target.parent)
     part = target.with_name(f".convmem-{os.getpid()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
@@ -290,9 +266,11 @@ def _whole(target: Path) -> Iterator[Callable[[bytes], object]]:
         os.replace(part, target)
     finally:
         remove(part)
+    if is_alone:
+        RealFiles(target.parent).sync_directory()
 
 
-def _sweep_parts(directory: Path) -> None:
+def sweep_parts(directory: Path) -> None:
     """Remove the parts that killed processes left: those that nobody holds the lock of, in whatever container."""
     for name in os.listdir(directory):
         if name.startswith(".convmem-") and name.endswith(".part"):

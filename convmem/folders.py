@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from convmem import files
@@ -83,9 +83,26 @@ def read(path: Path, bytes_max: int) -> bytes:
 
 def write(path: Path, data: bytes) -> None:
     """Let a file hold these bytes, in the place of whatever file was there; of a link OSError."""
+    _write(path, data, is_alone=True)
+
+
+@contextmanager
+def filling(directory: Path) -> Iterator[Callable[[str, bytes], None]]:
+    """Write many files of a directory, by name, each as `write` does it; the names stay once all are written. OSError.
+
+    Each by itself would look through the directory for what killed processes left, and see to its name.
+    """
+    files.sweep_parts(directory)
+    try:
+        yield lambda name, data: _write(directory / name, data, is_alone=False)
+    finally:
+        flush_directory(directory)
+
+
+def _write(path: Path, data: bytes, *, is_alone: bool) -> None:
     if path.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    with files.appearing(path) as put:
+    with files.appearing(path, is_alone=is_alone) as put:
         put(data)
 
 

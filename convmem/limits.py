@@ -269,10 +269,8 @@ HISTORY_PAGE_DEFAULT = 50
 # No version of a row, no line and no second that anybody means is beyond this: what JSON numbers hold exactly.
 VERSION_MAX = 2**53 - 1
 ALIAS_NAME_BYTES_MAX, ALIASES_SHOWN_MAX, TABLES_SHOWN_MAX = 128, 200, 100
-# Old versions are purged in transactions of so many rows, entries and bytes of text; each is tried so often while
-# another program holds the file.
-PURGE_ROWS_AT_ONCE, PURGE_ENTRIES_AT_ONCE, PURGE_BYTES_AT_ONCE = 200, 1_000, 8 * MIB
-PURGE_TRIES_MAX = 20
+# A transaction that purges versions: rows, entries, bytes of text; and how often it is tried while the file is locked.
+PURGE_ROWS_AT_ONCE, PURGE_ENTRIES_AT_ONCE, PURGE_BYTES_AT_ONCE, PURGE_TRIES_MAX = 200, 1_000, 8 * MIB, 20
 # What a person may set: copies kept of a table, versions of a row kept as they are or packed together.
 COPIES_KEPT_MAX, HISTORY_KEPT_MAX = 10_000, 100_000
 # One file to another host: how much one request holds there (S3: 5 GiB), how long it may take, how often it is tried.

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
-from convmem import files, folders
+from convmem import folders
 from convmem.errors import CallerError, NotFound
 from convmem.row_text import markdown
 
@@ -60,7 +60,7 @@ def written(table: str, directory: Path, form: str, filter_: str | None, *, over
     left_out: list[dict[str, str]] = []
     page = yield "list", arguments
     folders.make(directory)
-    with files.filling(directory) as put:
+    with folders.filling(directory) as put:
         while True:
             for row in page["rows"]:
                 try:

@@ -261,34 +261,3 @@ def test_a_flush_of_others_files_is_not_counted(disk: RealFiles):
     before = disk.counters.flushes
     files.flush(disk.path("other"))
     assert disk.counters.flushes == before
-
-
-def test_many_files_of_a_directory_each_appear_whole(tmp_path: Path):
-    (tmp_path / ".convmem-1.part").write_text("what a killed process left")
-    (tmp_path / "old").write_text("old")
-    (tmp_path / "link").symlink_to(tmp_path / "old")
-    with files.filling(tmp_path) as put:
-        assert not (tmp_path / ".convmem-1.part").exists()
-        put("a", b"one")
-        assert (tmp_path / "a").read_bytes() == b"one"
-        put("a", b"two")
-        # A link is replaced itself.
-        put("link", b"three")
-        with pytest.raises(IsADirectoryError):
-            put(".", b"none")
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
-        "a": b"two",
-        "old": b"old",
-        "link": b"three",
-    }
-    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
-
-
-def test_a_file_among_many_that_cannot_be_written_leaves_nothing_and_the_others(tmp_path: Path):
-    with files.filling(tmp_path) as put:
-        put("a", b"one")
-        (tmp_path / "taken").mkdir()
-        with pytest.raises(OSError, match="directory"):
-            put("taken", b"two")
-        put("b", b"three")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "taken"]

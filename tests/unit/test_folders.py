@@ -64,3 +64,32 @@ def test_a_file_is_written_copied_moved_and_removed(tmp_path: Path):
     folders.remove_empty(tmp_path / "d")
     folders.remove_empty(tmp_path)
     assert folders.names(tmp_path) == ["c"]
+
+
+def test_many_files_of_a_directory_each_appear_whole(tmp_path: Path):
+    (tmp_path / ".convmem-1.part").write_text("what a killed process left")
+    (tmp_path / "old").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "old")
+    with folders.filling(tmp_path) as put:
+        assert not (tmp_path / ".convmem-1.part").exists()
+        put("a", b"one")
+        assert (tmp_path / "a").read_bytes() == b"one"
+        put("a", b"two")
+        with pytest.raises(OSError, match="symbolic"):
+            put("link", b"three")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        "a": b"two",
+        "old": b"old",
+        "link": b"three",
+    }
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_among_many_that_cannot_be_written_leaves_nothing_and_the_others(tmp_path: Path):
+    with folders.filling(tmp_path) as put:
+        put("a", b"one")
+        (tmp_path / "taken").mkdir()
+        with pytest.raises(OSError, match="directory"):
+            put("taken", b"two")
+        put("b", b"three")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "taken"]
