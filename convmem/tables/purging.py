@@ -27,7 +27,8 @@ from convmem.tables.purge_reach import OF_ROW, Asked, Row, reach, recent
 from convmem.tables.purge_rules import left_of, without_before
 from convmem.targets import TableDecider, TableFile, TableStamp
 
-COLUMNS = "version, recorded_at, op, data_json, prev_data_json, origin"
+# Texts as bytes: one that is no UTF-8 must go like any other.
+COLUMNS = "version, recorded_at, op, CAST(data_json AS BLOB), CAST(prev_data_json AS BLOB)"
 
 
 class Place(NamedTuple):
@@ -143,7 +144,7 @@ def _piece(connection: apsw.Connection, asked: Asked, row: Row, version: int, da
     sql = f"SELECT {COLUMNS} FROM _row_history {OF_ROW} AND version > ? AND version <= ? ORDER BY version LIMIT ?"
     entries, end, size = list[Entry](), version, 0
     for values in connection.execute(sql, (*of_row, version, row.upto, PURGE_ENTRIES_AT_ONCE)):
-        entry = Entry(*values)
+        entry = _entry(*values)
         end = entry.version
         if _is_sound(entry):
             entries.append(entry)
@@ -153,6 +154,18 @@ def _piece(connection: apsw.Connection, asked: Asked, row: Row, version: int, da
         if size >= PURGE_BYTES_AT_ONCE:
             break
     return Piece(entries, None, end, size) if end != version else None
+
+
+def _entry(version: Any, recorded_at: Any, op: Any, data: bytes | None, prev_data: bytes | None) -> Entry:
+    """An entry of the recent tier as far as a purge needs it."""
+    return Entry(version, recorded_at, op, _text(data), _text(prev_data))
+
+
+def _text(data: bytes | None) -> Any:
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 def _is_sound(entry: Entry) -> bool:
@@ -208,7 +221,7 @@ def _first_above(connection: apsw.Connection, of_row: tuple[str, str], version: 
             return Piece(found, chunk, chunk.version_end, 0) if found else None
     sql = f"SELECT {COLUMNS} FROM _row_history {OF_ROW} AND version > ? ORDER BY version LIMIT 1"
     values = connection.execute(sql, (*of_row, version)).fetchone()
-    entry = None if values is None else Entry(*values)
+    entry = None if values is None else _entry(*values)
     return Piece([entry], None, entry.version, 0) if entry is not None and _is_sound(entry) else None
 
 

@@ -90,7 +90,7 @@ async def test_a_file_that_says_both_sides_of_each_change_says_nothing_of_what_w
         "UPDATE _row_history SET version = 9223372036854775807 WHERE version = 7",
         "INSERT INTO _row_history_archive SELECT NULL, 'notes', id, 'a', 'b', 'c', 'd', 'e', 'f', x'00' FROM rows",
         "UPDATE _row_history SET row_id = x'ff00', recorded_at = 'once' WHERE version IN (2, 3)",
-        "UPDATE _row_history SET data_json = CAST(x'7b22ff7d' AS TEXT) WHERE version = 2",
+        "UPDATE _row_history SET row_id = CAST(x'7b22ff7d' AS TEXT) WHERE version = 2",
         "DROP TABLE _row_history_archive",
         "DROP TABLE rows",
     ],

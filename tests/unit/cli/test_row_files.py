@@ -1,6 +1,7 @@
 """cli/row_files: the steps alone, against answers that a store could give."""
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -147,15 +148,16 @@ def test_what_has_come_there_meanwhile_is_replaced_only_if_that_is_asked_for(tmp
 
 
 @pytest.mark.parametrize("overwrite", [True, False])
-def test_neither_a_link_nor_a_directory_is_written_through(tmp_path: Path, overwrite: bool):
+def test_nothing_but_a_file_is_written_into(tmp_path: Path, overwrite: bool):
     out, outside = tmp_path / "out", tmp_path / "outside"
     out.mkdir()
     outside.write_text("mine")
     (out / f"{ID}1.json").symlink_to(outside)
     (out / f"{ID}2.json").mkdir()
     (out / f"{ID}3.json").symlink_to(tmp_path / "nothing")
-    facts = walked(out, overwrite=overwrite, info=info, list=page(*(row(number) for number in range(5))))
-    assert (facts["written"], facts["left_out_count"]) == (2, 3)
+    os.mkfifo(out / f"{ID}4.json")
+    facts = walked(out, overwrite=overwrite, info=info, list=page(*(row(number) for number in range(6))))
+    assert (facts["written"], facts["left_out_count"]) == (2, 4)
     assert outside.read_text() == "mine"
     assert not (tmp_path / "nothing").exists()
 

@@ -296,10 +296,14 @@ def test_what_another_program_put_in_the_place_of_numbers_is_named_and_left(file
     assert (entries, damaged) == (foreseen.entries, foreseen.damaged)
 
 
-def test_texts_that_are_none_go_all_the_same(file: apsw.Connection):
-    file.execute("UPDATE _row_history SET data_json = x'00ff', op = 'delete' WHERE row_id = 'b' AND version = 2")
+@pytest.mark.parametrize("text", ["x'00ff'", "CAST(x'22ff22' AS TEXT)", "CAST(x'220022' AS TEXT)"])
+@pytest.mark.parametrize("version", [1, 2])
+def test_texts_that_are_none_go_all_the_same(file: apsw.Connection, text: str, version: int):
+    file.execute(f"UPDATE _row_history SET data_json = {text} WHERE row_id = 'b' AND version = {version}")
+    assert count(file, asked(100, 1)).entries == 39 + 2
     assert purge_all(file, 100, 1)[:2] == (39 + 2, [])
     assert versions(file, "b") == [3]
+    assert said(file, "b", 3)[1] == {"gone": 2}
 
 
 def test_how_much_text_one_transaction_takes_is_bounded(file: apsw.Connection, monkeypatch: pytest.MonkeyPatch):
