@@ -93,3 +93,12 @@ def test_a_file_among_many_that_cannot_be_written_leaves_nothing_and_the_others(
             put("taken", b"two")
         put("b", b"three")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "taken"]
+
+
+def test_the_names_of_many_files_are_seen_to_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    flushed: list[tuple[Path, int]] = []
+    monkeypatch.setattr(folders, "flush_directory", lambda path: flushed.append((path, len(os.listdir(path)))))
+    with folders.filling(tmp_path) as put:
+        put("a", b"one")
+        put("b", b"two")
+    assert flushed == [(tmp_path, 2)]
