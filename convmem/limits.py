@@ -261,7 +261,7 @@ SALVAGE_COPIES_MAX, SALVAGE_LISTED_MAX = 5, 1_000
 # Tables, asking: how large a filter may be, how many fields order rows and how much of a text counts in that, how much
 # an aggregate takes together, and how many groups are shown.
 FILTER_LEVELS_MAX, FILTER_NODES_MAX, FILTER_VALUES_MAX = 8, 128, 1_000
-LIKE_PATTERN_BYTES_MAX = 1 * KIB
+LIKE_PATTERN_BYTES_MAX = 256
 ORDER_FIELDS_MAX, ORDER_TEXT_BYTES = 8, 256
 ROWS_CURSOR_BYTES_MAX = 4 * KIB
 ROWS_LIMIT_DEFAULT, ROWS_LIMIT_MAX, ROWS_OFFSET_MAX = 100, 1_000, 1_000_000_000

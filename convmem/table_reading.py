@@ -7,6 +7,7 @@ Rejected: the readers of the index (a slow question to a table would hold up eve
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,14 +16,18 @@ from typing import Any, TypeVar
 import apsw
 
 from convmem.clock import Clock
-from convmem.errors import QueryLimit
+from convmem.errors import QueryLimit, StorageFault
 from convmem.limits import QUERY_MS_MAX, TABLE_READERS
 from convmem.store import table_copy
 from convmem.store.table_files import TableFiles
+from convmem.store.table_store import UNREADABLE
 from convmem.store.table_vacuum import rewrite
 
+logger = logging.getLogger("convmem")
+
 Result = TypeVar("Result")
-STEPS_BETWEEN_LOOKS = 5_000
+# One step may be a whole comparison of long texts.
+STEPS_BETWEEN_LOOKS = 500
 
 
 class TableReading:
@@ -50,6 +55,9 @@ class TableReading:
             return query(connection, *arguments)
         except apsw.InterruptError:
             raise QueryLimit(f"this took longer than {QUERY_MS_MAX} ms; ask for less", ms_max=QUERY_MS_MAX) from None
+        except (apsw.SQLError, apsw.MismatchError, *UNREADABLE) as fault:
+            logger.error("%s found what it does not understand in a table's file", query.__name__, exc_info=fault)
+            raise StorageFault("the table's file holds something that is not understood") from None
         finally:
             connection.set_progress_handler(None)
 

@@ -13,6 +13,7 @@ Only the command that did so is refused; what came before it is decided once mor
 transaction of its own. Rejected: to refuse the batch, for these callers have nothing to do with each other.
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,11 @@ from convmem.targets import TableDecider, TableFile, TableStamp
 
 Deciders = Mapping[type[Any], TableDecider]
 
+logger = logging.getLogger("convmem")
+
+# What reading raises where the user or another program has put something that no table holds: a text for a number, a
+# number beyond all others. It is this file's trouble, and the command's: the savepoint undoes it, and all else goes on.
+UNREADABLE = (ValueError, TypeError, LookupError, OverflowError)
 UUID_BITS = 128
 RANDOM_BITS_AT_ONCE = 64
 
@@ -155,6 +161,14 @@ class TableStore:
         except apsw.Error:
             # Tables, triggers and constraints of the user's may stand in the file.
             outcome = StorageFault("the table's file does not admit this change")
+        except UNREADABLE as fault:
+            logger.error(
+                "%s was refused: what stands in %s is not understood",
+                type(command).__name__,
+                self._file.path,
+                exc_info=fault,
+            )
+            outcome = StorageFault("the table's file holds something that is not understood")
         if not connection.in_transaction:
             if not isinstance(outcome, ConvmemError):
                 outcome = StorageFault("the table's file undid this change")

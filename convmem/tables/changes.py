@@ -49,7 +49,7 @@ def insert(
     created_at: int | None = None,
 ) -> Changed:
     """Add a row of checked data, under a new id unless one is given."""
-    now, data = seconds(stamp), _kept(mount, data)
+    now, data = seconds(stamp), as_stored(mount, data)
     row = Row(
         id=row_id or stamp.new_id(), data=data, created_at=now if created_at is None else created_at, updated_at=now
     )
@@ -63,14 +63,14 @@ def replace(
     connection: apsw.Connection, mount: Mount, stamp: TableStamp, stored: Stored, data: dict[str, Any]
 ) -> Changed:
     """Let a row hold other checked data."""
-    data = _kept(mount, data)
+    data = as_stored(mount, data)
     row = Row(id=stored.row.id, data=data, created_at=stored.row.created_at, updated_at=seconds(stamp))
     text = row_data.stored(data).decode()
     connection.execute("UPDATE rows SET data = ?, updated_at = ? WHERE id = ?", (text, row.updated_at, row.id))
     return Changed(row, record(connection, mount, stamp, row.id, "update", text, stored.data_json))
 
 
-def _kept(mount: Mount, data: dict[str, Any]) -> dict[str, Any]:
+def as_stored(mount: Mount, data: dict[str, Any]) -> dict[str, Any]:
     """What of checked data is stored."""
     return row_data.checked(mount.schema, cleaned(data)) if mount.redacts else data
 

@@ -27,7 +27,8 @@ def create(connection: apsw.Connection, command: CreateRow, stamp: TableStamp) -
     """A new row {changed}; or, for an idempotency key this device used before, what it was answered then."""
     command.refuse_if_retired()
     ask, mount = command.ask, command.mount
-    data = row_data.checked(mount.schema, ask.data)
+    # As it is stored, so that what is answered again is what was answered first.
+    data = changes.as_stored(mount, row_data.checked(mount.schema, ask.data))
     if ask.idempotency_key is None:
         return {"changed": changes.insert(connection, mount, stamp, data)}
     key = fingerprint(ask.idempotency_key.encode())

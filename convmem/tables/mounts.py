@@ -208,7 +208,8 @@ class Mounts:
         """Why tables are not simply well: roots and tables that cannot be used, a few of them by name."""
         closed = [f"tables of scope {root.scope}: {root.reason}" for root in self._closed_roots]
         tables = [broken for broken in self._broken if broken.table is not None]
-        named = [f"the table {broken.table} cannot be used: {broken.reason}" for broken in tables[:REASONS_SHOWN]]
+        shown = [broken.facts() for broken in tables[:REASONS_SHOWN]]
+        named = [f"the table {facts['table']} cannot be used: {facts['reason']}" for facts in shown]
         more = len(tables) - len(named)
         return closed + named + ([f"{more} more tables cannot be used"] if more else [])
 

@@ -40,3 +40,8 @@ def field_name_fault(name: str) -> str | None:
     if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in name):
         return "must not hold control characters"
     return None
+
+
+def visible(name: str) -> str:
+    """A name as every reader can show it: bytes of a file's name that are no UTF-8 stand as escapes."""
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")

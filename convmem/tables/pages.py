@@ -80,4 +80,6 @@ def _place(given: str, question: Question) -> Place:
     if len(given) > ROWS_CURSOR_BYTES_MAX:
         raise InvalidCursor("this cursor is too long to be ours; start without one", field="cursor")
     keys, row_id = cursors.position(given, question, tuple[tuple[KeyValue, ...], str])
+    if len(keys) != len(question.order):
+        raise InvalidCursor("this cursor does not belong to this question; start without one", field="cursor")
     return Place(keys, row_id)

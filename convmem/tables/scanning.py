@@ -16,12 +16,12 @@ import apsw
 
 from convmem import folders
 from convmem.domain import Access
-from convmem.errors import Busy, CallerError, ConvmemError
+from convmem.errors import Busy, CallerError, ConvmemError, StorageFault
 from convmem.limits import BUSY_RETRY_MS, SCHEMA_BYTES_MAX
 from convmem.tables import create, schema
 from convmem.tables.history import Keeping
 from convmem.tables.model import TableSchema
-from convmem.tables.names import folded, table_name_fault
+from convmem.tables.names import folded, table_name_fault, visible
 from convmem.tables.places import GLOBAL_FILE, Places, Root, Scope, Single
 from convmem.targets import TableDecider, TableFile, TableStamp
 
@@ -71,7 +71,8 @@ class Broken:
 
     def facts(self) -> dict[str, Any]:
         """The same for programs; what is not known is left out."""
-        facts = {"table": self.table, "scope": self.scope, "code": self.code, "reason": self.reason}
+        table = None if self.table is None else visible(self.table)
+        facts = {"table": table, "scope": self.scope, "code": self.code, "reason": visible(self.reason)}
         return {name: value for name, value in (facts | {"line": self.line, "column": self.column}).items() if value}
 
 
@@ -280,7 +281,10 @@ def look(connection: apsw.Connection) -> Look:
     there = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
     columns = {row[1] for row in connection.execute("PRAGMA table_info(_row_history)")}
     row = connection.execute("SELECT yaml FROM _schema_pending").fetchone() if "_schema_pending" in there else None
-    return Look(None if row is None else Pending(row[0]), there >= create.NAMES and "origin" in columns)
+    pending = None if row is None else Pending(row[0])
+    if pending is not None and not isinstance(pending.yaml, bytes | None):
+        raise StorageFault("the schema that is pending in the table's file is none")
+    return Look(pending, there >= create.NAMES and "origin" in columns)
 
 
 def put_pending(connection: apsw.Connection, yaml: bytes | None) -> None:

@@ -18,7 +18,14 @@ from typing import Any, NamedTuple
 import apsw
 
 from convmem.errors import Invalid, QueryLimit, StorageFault
-from convmem.limits import BATCH_ROWS_MAX, INT64_MAX, INT64_MIN, ROW_DATA_BYTES_MAX, STATEMENT_MS_MAX
+from convmem.limits import (
+    BATCH_ROWS_MAX,
+    INT64_MAX,
+    INT64_MIN,
+    LIKE_PATTERN_BYTES_MAX,
+    ROW_DATA_BYTES_MAX,
+    STATEMENT_MS_MAX,
+)
 from convmem.tables import data as row_data
 from convmem.tables import queries
 from convmem.tables.model import TableSchema
@@ -26,7 +33,8 @@ from convmem.targets import TableStamp
 
 COLUMNS = ("id", "data", "created_at", "updated_at")
 UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
-STEPS_BETWEEN_LOOKS = 1_000
+# One step may be a whole comparison of long texts, so looks are frequent.
+STEPS_BETWEEN_LOOKS = 100
 TEXT_BYTES_MAX = 8 * ROW_DATA_BYTES_MAX
 # What a statement may read beside rows: JSON taken apart.
 TABLES_OF_JSON = frozenset({"json_each", "json_tree"})
@@ -78,6 +86,9 @@ def run(
         end_ms = stamp.monotonic_ms() + STATEMENT_MS_MAX
     with _watched(connection, watch, stamp, end_ms):
         _executed(connection, sql, bindings, watch)
+    if stamp.monotonic_ms() > end_ms:
+        # One function over long texts is one step, within which nobody is asked.
+        raise QueryLimit(f"the statement took longer than {STATEMENT_MS_MAX} ms", ms_max=STATEMENT_MS_MAX)
     if watch.rows is None:
         raise _refused(f"changes more than {BATCH_ROWS_MAX} rows")
     return [_checked(connection, row_id, first, schema, stamp, clean) for row_id, first in watch.rows.items()]
@@ -139,6 +150,7 @@ class _Watch:
 def _watched(connection: apsw.Connection, watch: _Watch, stamp: TableStamp, end_ms: float) -> Iterator[None]:
     """Have SQLite ask for this one statement, and no other, whatever comes of it."""
     length_before = connection.limit(apsw.SQLITE_LIMIT_LENGTH, TEXT_BYTES_MAX)
+    pattern_before = connection.limit(apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, LIKE_PATTERN_BYTES_MAX)
     connection.create_scalar_function("uuid", lambda *_: stamp.new_id(), 0)
     connection.preupdate_hook(watch.changes, id=watch)
     connection.set_progress_handler(lambda: watch.rows is None or stamp.monotonic_ms() > end_ms, STEPS_BETWEEN_LOOKS)
@@ -151,6 +163,7 @@ def _watched(connection: apsw.Connection, watch: _Watch, stamp: TableStamp, end_
         connection.preupdate_hook(None, id=watch)
         connection.create_scalar_function("uuid", None, 0)
         connection.limit(apsw.SQLITE_LIMIT_LENGTH, length_before)
+        connection.limit(apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, pattern_before)
 
 
 def _executed(connection: apsw.Connection, sql: str, bindings: Any, watch: _Watch) -> None:
@@ -167,7 +180,7 @@ def _executed(connection: apsw.Connection, sql: str, bindings: Any, watch: _Watc
         if watch.rows is not None:
             sentence = f"the statement took longer than {STATEMENT_MS_MAX} ms"
             raise QueryLimit(sentence, ms_max=STATEMENT_MS_MAX) from None
-    except (apsw.BindingsError, apsw.RangeError):
+    except (apsw.BindingsError, apsw.RangeError, KeyError):
         raise Invalid("params do not fit the placeholders of the statement", field="params") from None
     except (apsw.SQLError, apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError) as error:
         raise _refused(f"cannot be carried out: {str(error)[:200]}") from None

@@ -87,6 +87,9 @@ def _shown(connection: apsw.Connection, row_id: str, shown: Selection) -> dict[s
         return _facts(queries.read_exactly(connection, row_id).row, shown)
     except StorageFault as fault:
         return {"id": row_id, "data": {}, "damaged": fault.message}
+    except NotFound:
+        # Found a moment ago by the same connection: an id that names nothing, as another program may have put there.
+        return {"id": str(row_id), "data": {}, "damaged": "the row has an id that is none"}
 
 
 def _facts(row: Row, shown: Selection) -> dict[str, Any]:
