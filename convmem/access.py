@@ -93,7 +93,7 @@ class StoreAccess:
     async def rewrite_file(self, path: Path, begin: Callable[[Any], Callable[[], object]]) -> None:
         """Write a table file anew without what is dead in it; what `begin(connection)` returned is called then."""
         await self.release_file(path)
-        await self._engine.table_reading.rewrite(path, begin)
+        await self._engine.table_reading.rewrite(path, begin, self._engine.is_stopped)
 
     async def tables(self) -> Any:
         """What is mounted."""

@@ -66,11 +66,14 @@ class TableReading:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: table_copy.copy(source, target, is_stopped=is_stopped))
 
-    async def rewrite(self, path: Path, begin: Callable[[apsw.Connection], Callable[[], object]]) -> None:
+    async def rewrite(
+        self, path: Path, begin: Callable[[apsw.Connection], Callable[[], object]], is_stopped: Callable[[], bool]
+    ) -> None:
         """Write a table file anew, beside the writer: who comes to this file meanwhile is told Busy (see
         table_vacuum.rewrite).
         """
-        await asyncio.get_running_loop().run_in_executor(self._threads, rewrite, path, begin)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._threads, lambda: rewrite(path, begin, is_stopped=is_stopped))
 
     def close(self) -> None:
         """Wait for the questions that run, and close all files."""

@@ -138,7 +138,8 @@ def materialize(
     if as_json:
         print_json(facts)
     else:
-        print_text(f"{facts['written']:,} files in {directory}")
+        went = f"; {facts['gone']:,} rows were deleted meanwhile" if facts["gone"] else ""
+        print_text(f"{facts['written']:,} files in {directory}{went}")
         for left in facts["left_out"]:
             print_text(f"left out {left['id']}: {left['reason']}")
         if facts["left_out_count"] > len(facts["left_out"]):

@@ -22,17 +22,21 @@ from pathlib import Path
 
 import apsw
 
-from convmem.errors import StorageFull
-from convmem.limits import QUERY_MS_MAX, STORAGE_FULL_RETRY_MS
+from convmem.errors import ConvmemError, RetryError, Stopping, StorageFault, StorageFull
+from convmem.limits import BUSY_RETRY_MS, QUERY_MS_MAX, STORAGE_FULL_RETRY_MS
 from convmem.store.table_sqlite import OF_THE_FILE, connect_to_table, leave, refusal
 
 COPIES = 2
+# Whether a stop has come is looked at so often that large rows do not hold it up.
+STEPS_BETWEEN_LOOKS = 100
 _ONE_AT_A_TIME = threading.Lock()
 
 
-def rewrite(path: Path, begin: Callable[[apsw.Connection], Callable[[], object]]) -> None:
+def rewrite(
+    path: Path, begin: Callable[[apsw.Connection], Callable[[], object]], *, is_stopped: Callable[[], bool]
+) -> None:
     """Write a file anew and its WAL away, then call what `begin(connection)` has returned before, which may write down
-    what this has done. StorageFault, Busy, StorageFull.
+    what this has done. StorageFault, Busy, StorageFull, Stopping: the file is as it was.
 
     The pages that held what is dead are written over or cut off; what it said is in no byte of either file then.
     """
@@ -40,6 +44,7 @@ def rewrite(path: Path, begin: Callable[[apsw.Connection], Callable[[], object]]
     try:
         connection = connect_to_table(path)
         connection.set_busy_timeout(QUERY_MS_MAX)
+        connection.set_progress_handler(is_stopped, STEPS_BETWEEN_LOOKS)
         _need_room(connection, path)
         finish = begin(connection)
         with _ONE_AT_A_TIME, _temporary_files_in(connection, path.parent):
@@ -47,10 +52,10 @@ def rewrite(path: Path, begin: Callable[[apsw.Connection], Callable[[], object]]
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finish()
         connection.close()
-    except OF_THE_FILE as error:
-        told = refusal(error, connection)
+    except (apsw.InterruptError, apsw.SQLError, *OF_THE_FILE) as error:
+        told = _told(error, connection)
         if connection is not None:
-            if isinstance(told, StorageFull):
+            if isinstance(told, RetryError):
                 _give_room_back(connection)
             leave(connection)
         raise told from error
@@ -58,6 +63,14 @@ def rewrite(path: Path, begin: Callable[[apsw.Connection], Callable[[], object]]
         assert connection is not None
         leave(connection)
         raise
+
+
+def _told(error: Exception, connection: apsw.Connection | None) -> ConvmemError:
+    if isinstance(error, apsw.InterruptError):
+        return Stopping("the daemon is stopping; the file was not written anew", retry_after_ms=BUSY_RETRY_MS)
+    if isinstance(error, apsw.SQLError):
+        return StorageFault("the table's file holds something else than a table")
+    return refusal(error, connection)
 
 
 def _need_room(connection: apsw.Connection, path: Path) -> None:

@@ -153,12 +153,12 @@ async def test_what_one_purge_takes_while_another_writes_the_file_anew_is_taken_
         loop = asyncio.get_running_loop()
         rewritten = 0
 
-        def and_meanwhile(path: Path, begin: Callable[[Any], Callable[[], object]]) -> None:
+        def and_meanwhile(path: Path, begin: Callable[[Any], Callable[[], object]], **more: Any) -> None:
             """The file is written anew; before that is written down, somebody purges what has come since."""
             nonlocal rewritten
             rewritten += 1
             if rewritten > 1:
-                rewrite(path, begin)
+                rewrite(path, begin, **more)
                 return
 
             def begun(connection: Any) -> Callable[[], object]:
@@ -171,7 +171,7 @@ async def test_what_one_purge_takes_while_another_writes_the_file_anew_is_taken_
 
                 return finished
 
-            rewrite(path, begun)
+            rewrite(path, begun, **more)
 
         monkeypatch.setattr(table_reading, "rewrite", and_meanwhile)
         await purged(found, keep=1, table="notes")

@@ -9,10 +9,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from convmem.errors import Busy, StorageFault, StorageFull
+from convmem.errors import Busy, Stopping, StorageFault, StorageFull
 from convmem.store import table_vacuum
 from convmem.store.table_sqlite import connect_to_table
-from convmem.store.table_vacuum import rewrite
 
 NEEDLE = "needle in a haystack "
 
@@ -29,6 +28,10 @@ def path(tmp_path: Path) -> Path:
     connection.execute("DELETE FROM kept WHERE text LIKE 'needle%'")
     connection.close()
     return path
+
+
+def rewrite(path: Path, begin: Callable[[apsw.Connection], Callable[[], object]], *, stops: bool = False) -> None:
+    table_vacuum.rewrite(path, begin, is_stopped=lambda: stops)
 
 
 def finished(connection: apsw.Connection) -> Callable[[], object]:
@@ -172,3 +175,20 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path):
     with pytest.raises(StorageFault):
         rewrite(path, finished)
     assert path.read_bytes().startswith(b"no database")
+
+
+def test_a_stop_is_not_held_up_and_leaves_the_file_as_it_was(path: Path):
+    kept = read(path, "SELECT count(*), sum(length(text)) FROM kept")
+    with pytest.raises(Stopping):
+        rewrite(path, finished, stops=True)
+    assert read(path, "SELECT count(*), sum(length(text)) FROM kept") == kept
+    assert read(path, "SELECT * FROM done") == []
+    rewrite(path, finished)
+    assert not holds_needles(path)
+
+
+def test_a_file_that_does_not_say_what_is_looked_for_is_refused(path: Path):
+    with pytest.raises(StorageFault):
+        rewrite(path, lambda connection: connection.execute("SELECT * FROM nothing").fetchall)
+    rewrite(path, finished)
+    assert not holds_needles(path)
