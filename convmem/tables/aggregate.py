@@ -26,6 +26,7 @@ from convmem.limits import AGGREGATE_SOURCES_MAX, GROUPS_LIMIT_DEFAULT, GROUPS_L
 from convmem.tables import filters, ordering
 from convmem.tables.conditions import IS_AN_OBJECT, Piece, field_value, to_sql
 from convmem.tables.filters import SCALARS, Filter, field_at, object_at, refuse
+from convmem.tables.likeness import Look
 from convmem.tables.model import Field, FieldType, TableSchema
 
 
@@ -194,7 +195,7 @@ def run(
         raise AggregateRefused(f"at most {AGGREGATE_SOURCES_MAX} tables are looked at together, not {len(sources)}")
     if isinstance(aggregator, Groups):
         # One more than is shown tells whether there are more.
-        found = _chosen(_found(connection, sources, filter_, aggregator), aggregator)
+        found = _chosen(_found(connection, sources, filter_, aggregator), aggregator, lambda: _look(connection))
         shown = [_facts(group, aggregator) for group in found[: aggregator.limit]]
         is_cut = {"truncated": True} if len(found) > aggregator.limit else {}
         return {"kind": "groups", "value": shown, **is_cut}
@@ -216,11 +217,16 @@ def _found(
         yield Group(_read_key(key, bool(has_integer)), count, method.made(*columns))
 
 
-def _chosen(found: Iterator[Group], asked: Groups) -> list[Group]:
+def _look(connection: apsw.Connection) -> None:
+    """Have SQLite look at the time, as it does between some dozens of steps: InterruptError once that is over."""
+    connection.execute("WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 99) SELECT sum(x) FROM n")
+
+
+def _chosen(found: Iterator[Group], asked: Groups, look: Look) -> list[Group]:
     """The first groups that fulfil `having`, and one more if there is one; in the order asked for, then by key."""
     if asked.having is not None:
         having, parts = asked.having, asked.parts
-        found = (one for one in found if filters.matches(having, _named(one, parts)))
+        found = (one for one in found if filters.matches(having, _named(one, parts), look))
     order = [*((asked.parts[name], is_descending) for name, is_descending in asked.order), ("key", False)]
 
     def compare(one: Group, other: Group) -> int:

@@ -242,3 +242,28 @@ def test_several_tables_are_one_and_too_many_are_refused():
 
 def test_every_method_is_known_by_its_name():
     assert set(aggregate.KINDS) == {"count", "sum", "avg", "min", "max", "group_by"}
+
+
+def test_having_on_long_texts_is_ended_when_the_time_is_over():
+    looks = 0
+
+    def is_over() -> bool:
+        nonlocal looks
+        looks += 1
+        return looks > 1_000
+
+    connection = table([{TEXT: "a" * 100_000}])
+    connection.set_progress_handler(is_over, 50)
+    tests = [{"type": "like", "field": TEXT, "pattern": f"%{number}"} for number in range(100)]
+    having = {"type": "or", "filters": tests}
+    asked = aggregate.parse({"kind": "group_by", "by_field": TEXT, "having": having}, [SCHEMA])
+    for _ in range(3):
+        with pytest.raises(apsw.InterruptError):
+            for _ in range(50):
+                assert aggregate.run(connection, [Source(SCHEMA)], None, asked)["value"] == []
+        looks = 0
+    short = aggregate.parse(
+        {"kind": "group_by", "by_field": N, "having": {"type": "gt", "field": N, "value": 1}}, [SCHEMA]
+    )
+    for _ in range(50):
+        assert aggregate.run(connection, [Source(SCHEMA)], None, short)["value"] == []
