@@ -13,6 +13,7 @@ import msgspec
 
 from convmem import strict_json
 from convmem.errors import AliasExists
+from convmem.tables import used_keys
 from convmem.tables.aliases import Alias, not_found
 from convmem.targets import TableDecider, TableFile, TableStamp
 
@@ -73,7 +74,7 @@ def alias_file(path: Any) -> TableFile:
 
 def prepare(connection: apsw.Connection) -> None:
     """Make what is missing, in the transaction that is open."""
-    connection.execute(CREATE)
+    connection.execute(CREATE + used_keys.CREATE)
 
 
 def create(connection: apsw.Connection, command: CreateAlias, stamp: TableStamp) -> None:

@@ -200,3 +200,43 @@ def test_what_is_answered_again_is_what_was_stored_where_secrets_are_taken_out(t
         assert again == first
         assert "AKIA" not in again["data"]["title"]
         client.call("update", table="notes", id=first["id"], data={"body": "x"}, expected_sha256=again["sha256"])
+
+
+def test_a_receipt_is_given_again_whatever_the_schema_says_today(running: Daemon):
+    client = running.client("tables")
+    given = {"title": "first", "body": None}
+    first = client.call("create", table="notes", data=given, idempotency_key="k")
+    fields = [{"name": name, "type": "string", "required": name != "body"} for name in ("body", "title", "who")]
+    client.call("delete", table="notes", id=first["id"])
+    for row in client.call("list", table="notes")["rows"]:
+        client.call("delete", table="notes", id=row["id"])
+    client.call("schema_update", table="notes", fields=fields)
+    running.stop()
+    running.start()
+    again = running.client("tables").call("create", table="notes", data={"title": "first"}, idempotency_key="k")
+    assert again.pop("replayed") is True
+    assert again == first
+    error = refused(running.client("tables"), "create", table="notes", data={"title": "2"}, idempotency_key="k")
+    assert error["code"] == "CONFLICT"
+
+
+def test_a_key_that_was_used_for_one_table_is_not_for_another(running: Daemon):
+    client = running.client("tables")
+    client.call("create", table="notes", data={"title": "t"}, idempotency_key="k")
+    running.stop()
+    running.start()
+    client = running.client("tables")
+    error = refused(client, "create", table="second", data={"title": "t"}, idempotency_key="k")
+    assert (error["code"], error["field"]) == ("CONFLICT", "idempotency_key")
+    assert client.call("info", table="second")["rows"] == 1
+    assert client.call("create", table="notes", data={"title": "t"}, idempotency_key="k")["replayed"] is True
+
+
+def test_rows_are_written_where_the_file_of_aliases_is_damaged(running: Daemon):
+    running.stop()
+    (running.data_dir / "tables" / "_global.db").write_bytes(b"no file of SQLite" * 1_000)
+    running.start()
+    client = running.client("tables")
+    first = client.call("create", table="notes", data={"title": "t"}, idempotency_key="k")
+    again = client.call("create", table="notes", data={"title": "t"}, idempotency_key="k")
+    assert (again["id"], again["replayed"]) == (first["id"], True)

@@ -206,7 +206,7 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "selection": {"model", "filters"},
         "pages": {"filters", "conditions", "ordering"},
         "sources": {"filters", "names"},
-        "aggregate": {"model", "filters", "conditions", "ordering"},
+        "aggregate": {"model", "filters", "conditions", "likeness", "ordering"},
         "edits": set(),
         "chunks": set(),
         "history": {"chunks"},
@@ -227,7 +227,9 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "commands": {"scanning"},
         "changes": {"model", "chunks", "cleaning", "data", "history", "queries", "scanning"},
         "matches": {"model", "filters"},
-        "statements": {"model", "data", "queries"},
+        "bounded_functions": {"likeness"},
+        "statements": {"model", "data", "queries", "bounded_functions"},
+        "used_keys": set(),
         "batch_ops": {"fields"},
         "batch": {
             *("data", "queries", "changes", "conditions", "history", "places", "scanning", "schema"),
@@ -256,7 +258,7 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
             *("model", "names", "places", "aggregate", "filters", "ordering", "params", "selection", "sources"),
             "templates",
         },
-        "alias_tables": {"aliases"},
+        "alias_tables": {"aliases", "used_keys"},
         "foreign_aliases": {"aliases", "alias_tables", "places", "scanning"},
         "union_pages": {
             *("model", "queries", "aggregate", "conditions", "filters", "ordering", "replies", "selection"),
@@ -272,7 +274,7 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "purge_reach": {"chunks", "history"},
         "purging": {"queries", "chunks", "purge_marks", "purge_reach", "purge_rules"},
         "decide": {
-            *("purging", "purge_rules"),
+            *("cleaning", "purging", "purge_rules", "used_keys"),
             *("alias_tables", "batch", "changes", "chunks", "commands", "data", "edits", "history", "scanning"),
         },
         "replies": {"model", "data"},
@@ -284,7 +286,7 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "resources": {"model", "schema", "mounts"},
         "tools": {
             *("changes", "commands", "dumping", "mounts", "offering", "replies", "scanning", "views"),
-            *("alias_tools", "schema_tools"),
+            *("alias_tables", "alias_tools", "schema_tools", "used_keys"),
         },
     },
 }

@@ -252,6 +252,10 @@ def test_having_on_long_texts_is_ended_when_the_time_is_over():
         looks += 1
         return looks > 1_000
 
+    def asked_again_and_again(connection: apsw.Connection, asked: Any) -> None:
+        for _ in range(50):
+            assert aggregate.run(connection, [Source(SCHEMA)], None, asked)["value"] == []
+
     connection = table([{TEXT: "a" * 100_000}])
     connection.set_progress_handler(is_over, 50)
     tests = [{"type": "like", "field": TEXT, "pattern": f"%{number}"} for number in range(100)]
@@ -259,11 +263,9 @@ def test_having_on_long_texts_is_ended_when_the_time_is_over():
     asked = aggregate.parse({"kind": "group_by", "by_field": TEXT, "having": having}, [SCHEMA])
     for _ in range(3):
         with pytest.raises(apsw.InterruptError):
-            for _ in range(50):
-                assert aggregate.run(connection, [Source(SCHEMA)], None, asked)["value"] == []
+            asked_again_and_again(connection, asked)
         looks = 0
     short = aggregate.parse(
         {"kind": "group_by", "by_field": N, "having": {"type": "gt", "field": N, "value": 1}}, [SCHEMA]
     )
-    for _ in range(50):
-        assert aggregate.run(connection, [Source(SCHEMA)], None, short)["value"] == []
+    asked_again_and_again(connection, short)
