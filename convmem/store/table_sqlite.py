@@ -43,14 +43,16 @@ class FileIdentity(NamedTuple):
 
 
 def identity(path: Path) -> FileIdentity:
-    """Return which files stand at a path and beside it now."""
+    """Return which files stand at a path and beside it now. What a link leads to does not stand there."""
+    if path.parent.is_symlink():
+        return FileIdentity(ABSENT, ABSENT, (0, 0))
     file, content = _which(path)
     return FileIdentity(file, _which(f"{path}-wal")[0], content)
 
 
 def _which(path: Path | str) -> tuple[tuple[int, int], tuple[int, int]]:
     try:
-        found = os.stat(path)
+        found = os.lstat(path)
     except OSError:
         return ABSENT, (0, 0)
     return (found.st_dev, found.st_ino), (found.st_size, found.st_mtime_ns)
@@ -58,11 +60,13 @@ def _which(path: Path | str) -> tuple[tuple[int, int], tuple[int, int]]:
 
 def connect_to_table(path: Path) -> apsw.Connection:
     """Open a connection that writes a table file, which is made (0600) if it is missing; its directory must be there.
+    The path must lead to it without a link: what stands behind one is somebody else's.
 
     One of OF_THE_FILE if that cannot be. Checkpoints are the caller's: a COMMIT does what it promises and no more.
     """
     with private_files():
-        connection = apsw.Connection(os.fspath(path))
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_NOFOLLOW
+        connection = apsw.Connection(os.fspath(path), flags=flags)
         try:
             connection.set_busy_timeout(TABLE_WAIT_MS)
             configure(connection)
@@ -82,7 +86,7 @@ def connect_to_read_table(path: Path, attached: Sequence[Path] = ()) -> apsw.Con
 
     It sees the `attached` files as schemas `source_1`, `source_2`, … One of OF_THE_FILE if a file is not there.
     """
-    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOFOLLOW
     connection = apsw.Connection(os.fspath(path), flags=flags)
     try:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)

@@ -19,6 +19,7 @@ from convmem.tables.disk import refused_by_disk
 from convmem.tables.mounts import Mounts
 from convmem.tables.names import table_name_fault
 from convmem.tables.scanning import Mount
+from convmem.tables.schema_changes import Standing
 from convmem.tables.schema_inputs import SchemaBatch
 
 
@@ -51,7 +52,7 @@ def _for(mount: Mount, batch: Batch, ask: SchemaBatch) -> RunBatch:
 
 
 async def _changing_schema(access: Access, mounts: Mounts, ask: SchemaBatch, table: str | None, batch: Batch) -> Done:
-    is_new = False
+    before: Standing | None = None
     try:
         command = _for(mounts.table(table), batch, ask)
     except TableNotFound:
@@ -59,7 +60,7 @@ async def _changing_schema(access: Access, mounts: Mounts, ask: SchemaBatch, tab
             raise
         assert table is not None
         command = await _making(mounts, ask, table, batch)
-        is_new = not folders.is_anything(command.root.directory(table))
+        before = schema_changes.standing(command.root, table)
         with refused_by_disk(table):
             await asyncio.to_thread(folders.make, command.root.directory(table))
     if command.mount is not None and not ask.dry_run:
@@ -69,8 +70,8 @@ async def _changing_schema(access: Access, mounts: Mounts, ask: SchemaBatch, tab
         outcome: Done = await access.write(command)
     finally:
         await mounts.refresh(access, command.table)
-        if is_new and command.table not in mounts.names():
-            await _undone(access, command)
+        if before is not None:
+            await schema_changes.take_back(access, mounts, command.root, command.table, before)
     return outcome
 
 
@@ -86,20 +87,6 @@ async def _making(mounts: Mounts, ask: SchemaBatch, table: str, batch: Batch) ->
     return RunBatch(
         file, table, root, places.keeping, None, batch.ops, ask.size_bytes, ask.dry_run, redacts=places.redacts
     )
-
-
-async def _undone(access: Access, command: RunBatch) -> None:
-    """Take away the directory of a table that came to nothing."""
-    await access.release_file(command.target.path)
-    directory = command.root.directory(command.table)
-
-    def remove() -> None:
-        for suffix in ("", "-wal", "-shm"):
-            folders.remove(directory / f"{command.target.path.name}{suffix}")
-        folders.remove_empty(directory)
-
-    with refused_by_disk(command.table):
-        await asyncio.to_thread(remove)
 
 
 def _facts(outcome: Done, ask: SchemaBatch) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from convmem.domain import Access
 from convmem.errors import Busy, Stopping, StoreFailed, TableNotFound, TableRequired
 from convmem.limits import BUSY_RETRY_MS, OPENING_WAIT_MS_MAX, TABLES_SHOWN_MAX
 from convmem.tables import foreign_aliases, scanning
-from convmem.tables.names import folded
-from convmem.tables.places import GLOBAL_FILE, LOCK_FILE, Places, Root, Scope
+from convmem.tables.names import folded, table_name_fault
+from convmem.tables.places import GLOBAL_FILE, LOCK_FILE, SCHEMA_FILE, Places, Root, Scope
 from convmem.tables.scanning import Broken, Found, Mount
 
 # How many of the tables that cannot be used stand by name among the reasons why the daemon is not simply well.
@@ -195,13 +195,23 @@ class Mounts:
         return {"mounted": len(self._by_name), "broken": shown, **is_cut}
 
     def kept_files(self) -> list[tuple[str, Path]] | None:
-        """The files of the user's tables, broken ones too: each by its path below the root, and where it is."""
+        """The files of the user's tables, broken ones too: each by its path below the root, and where it is. The one of
+        single-table mode is among them, wherever it stands: restored, it is a table like the others.
+        """
         root = self.root("user")
         if root is None:
             return None
+        names = scanning.candidates(root)
         found = [(GLOBAL_FILE, root.aliases)]
-        for name in scanning.candidates(root):
+        for name in names:
             found += [(f"{name}/{path.name}", path) for path in (root.schema(name), root.rows(name))]
+        if (single := self.places.single) is not None:
+            default = next((mount.table for mount in self._by_name.values() if mount.is_default), single.database.stem)
+            name = default if table_name_fault(default) is None else "single"
+            while folded(name) in map(folded, names):
+                name = f"{name}-single"
+            files_of_it = ((SCHEMA_FILE, folders.real(single.schema)), (f"{name}.db", folders.real(single.database)))
+            found += [(f"{name}/{own}", path) for own, path in files_of_it]
         return [(name, path) for name, path in found if folders.is_file(path)]
 
     def reasons(self) -> list[str]:

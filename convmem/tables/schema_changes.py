@@ -10,14 +10,14 @@ Rejected: writing the YAML first. Rows would be checked against a schema that ma
 """
 
 import asyncio
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
 from convmem import folders
 from convmem.domain import Access
 from convmem.errors import CallerError, Conflict, Invalid, SchemaError, SchemaExists, TableNotFound
-from convmem.limits import ROWS_CHECKED_AT_ONCE
+from convmem.limits import INT64_MIN, ROWS_CHECKED_AT_ONCE
 from convmem.tables import backing_up, queries, scanning, schema
 from convmem.tables import data as row_data
 from convmem.tables.commands import DeclareSchema
@@ -46,13 +46,45 @@ async def created(access: Access, mounts: Mounts, ask: SchemaCreate) -> dict[str
         facts |= {"rows": rows, "rows_failing": failing}
     if ask.dry_run:
         return {**facts, "dry_run": True}
-    with refused_by_disk(new.table):
-        await asyncio.to_thread(folders.make, root.directory(new.table))
+    before = standing(root, new.table)
     try:
+        with refused_by_disk(new.table):
+            await asyncio.to_thread(folders.make, root.directory(new.table))
         await access.write(DeclareSchema(file, schema.render(new), None, adopts=ask.adopt))
     finally:
         await mounts.refresh(access, new.table)
+        await take_back(access, mounts, root, new.table, before)
     return facts
+
+
+class Standing(NamedTuple):
+    """What of a table was there before it was made: its directory, its file."""
+
+    directory: bool
+    rows: bool
+
+
+def standing(root: Root, table: str) -> Standing:
+    """What is there now."""
+    return Standing(folders.is_anything(root.directory(table)), folders.is_anything(root.rows(table)))
+
+
+async def take_back(access: Access, mounts: Mounts, root: Root, table: str, before: Standing) -> None:
+    """Take away what was made for a table that came to nothing; what stood there before stays."""
+    if table in mounts.names():
+        return
+    directory, rows = root.directory(table), root.rows(table)
+    await access.release_file(rows)
+
+    def remove() -> None:
+        for suffix in () if before.rows else ("", "-wal", "-shm"):
+            folders.remove(directory / f"{rows.name}{suffix}")
+        if not before.directory:
+            folders.remove_empty(directory)
+
+    if folders.is_directory(directory):
+        with refused_by_disk(table):
+            await asyncio.to_thread(remove)
 
 
 async def updated(access: Access, mounts: Mounts, ask: SchemaUpdate) -> dict[str, Any]:
@@ -150,30 +182,32 @@ async def counted(access: Access, file: TableFile, new: TableSchema) -> tuple[in
     if not folders.size(file.path):
         return 0, 0
     rows = failing = 0
-    after: str | None = ""
+    after: int | None = INT64_MIN
     while after is not None:
         found = await access.read_files([file.path], checked_rows, new, after)
         rows, failing, after = rows + found[0], failing + found[1], found[2]
     return rows, failing
 
 
-def checked_rows(connection: apsw.Connection, new: TableSchema, after: str) -> tuple[int, int, str | None]:
-    """Of some rows behind an id: how many there are, how many a schema does not admit, and the last id if more may be
-    there.
+def checked_rows(connection: apsw.Connection, new: TableSchema, after: int) -> tuple[int, int, int | None]:
+    """Of some rows behind a place: how many there are, how many a schema does not admit, and the last place if more may
+    be there.
     """
     there = connection.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'rows'").fetchone()
     if there is None:
         return 0, 0, None
-    sql = "SELECT id, data FROM rows WHERE id > ? ORDER BY id LIMIT ?"
+    # By rowid, and a text as bytes: another program may have written ids and texts that are no UTF-8.
+    data = "CASE typeof(data) WHEN 'text' THEN CAST(data AS BLOB) END"
+    sql = f"SELECT rowid, {data} FROM rows WHERE rowid > ? ORDER BY rowid LIMIT ?"
     rows: list[Any] = connection.execute(sql, (after, ROWS_CHECKED_AT_ONCE)).fetchall()
-    failing = sum(not admits(new, text) for _, text in rows)
+    failing = sum(not admits(new, data) for _, data in rows)
     return len(rows), failing, rows[-1][0] if len(rows) == ROWS_CHECKED_AT_ONCE else None
 
 
-def admits(new: TableSchema, text: Any) -> bool:
+def admits(new: TableSchema, data: bytes | None) -> bool:
     """True if a row's data, as the file holds it, is one by this schema."""
     try:
-        row_data.checked(new, queries.read_data(text))
-    except CallerError:
+        row_data.checked(new, queries.read_data(None if data is None else data.decode()))
+    except (CallerError, UnicodeDecodeError):
         return False
     return True

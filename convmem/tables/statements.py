@@ -204,6 +204,9 @@ def _executed(connection: apsw.Connection, sql: str, bindings: Any, watch: _Watc
             pass
     except apsw.AuthError:
         raise _refused(f"may only read and change rows, with plain functions; not: {watch.denied}") from None
+    except UnicodeDecodeError:
+        # What it met, or left, in a row.
+        raise _refused("cannot be carried out: a text is no UTF-8") from None
     except apsw.ExecTraceAbort:
         assert watch.fault is not None
     except apsw.InterruptError:
@@ -232,7 +235,10 @@ def _checked(
 ) -> Change:
     """A row as the statement has left it, read as strictly as one that comes in, and written as we write it."""
     before = None if first is None else first[1] if isinstance(first[1], str) else ""
-    found = connection.execute("SELECT data, created_at, updated_at FROM rows WHERE id = ?", (row_id,)).fetchone()
+    try:
+        found = connection.execute("SELECT data, created_at, updated_at FROM rows WHERE id = ?", (row_id,)).fetchone()
+    except UnicodeDecodeError:
+        raise _refused("must leave texts of UTF-8 in data") from None
     if found is None:
         return Change(row_id, before, None)
     text, created_at, updated_at = found

@@ -206,7 +206,8 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "selection": {"model", "filters"},
         "pages": {"filters", "conditions", "ordering"},
         "sources": {"filters", "names"},
-        "aggregate": {"model", "filters", "conditions", "likeness", "ordering"},
+        "methods": {"model"},
+        "aggregate": {"model", "filters", "conditions", "likeness", "methods", "ordering"},
         "edits": set(),
         "chunks": set(),
         "history": {"chunks"},
@@ -261,7 +262,7 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "alias_tables": {"aliases", "used_keys"},
         "foreign_aliases": {"aliases", "alias_tables", "places", "scanning"},
         "union_pages": {
-            *("model", "queries", "aggregate", "conditions", "filters", "ordering", "replies", "selection"),
+            *("model", "queries", "aggregate", "conditions", "filters", "ordering", "pages", "replies", "selection"),
         },
         "alias_inputs": {"fields", "schema_inputs"},
         "alias_tools": {

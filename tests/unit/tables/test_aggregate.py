@@ -79,8 +79,7 @@ def test_an_average_is_a_number_even_where_the_sum_is_none():
     assert value(numbers(1, 2, "3", None), "avg") == 1.5
     assert value(numbers(2, 2), "avg") == 2.0
     assert value([], "avg") is None
-    with pytest.raises(AggregateRefused):
-        value(numbers(1e308, 1e308), "avg")
+    assert value(numbers(1e308, 1e308), "avg") == 1e308
 
 
 def test_the_least_and_the_greatest_are_values_of_rows():
