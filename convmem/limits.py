@@ -285,4 +285,5 @@ GROUPS_LIMIT_DEFAULT, GROUPS_LIMIT_MAX = 200, 1_000
 # Imports of other programs' files: what a report names of what was skipped, how much of a source tells what it is, how
 # large one conversation or line may be, how large a source may be unpacked, how many files a directory may have.
 IMPORT_SKIPPED_SHOWN_MAX, IMPORT_SAMPLE_BYTES = 1_000, 256 * KIB
+SOURCE_NAME_BYTES_MAX, IMPORT_BATCH_RECORDS, IMPORT_BATCH_BYTES = 512, 512, 2 * MIB
 IMPORT_ELEMENT_BYTES_MAX, IMPORT_UNPACKED_BYTES_MAX, IMPORT_SOURCES_MAX = 128 * MIB, 64 * 1024 * MIB, 1_000_000

@@ -1,11 +1,11 @@
 """The nouns of an import: what a source holds in our words, what could not be read, and what a format is.
 
-A format makes two things of its sources: first entries, one for each conversation, with its time, so that conversations
-can be taken in by their time; then, when an entry's turn comes, its records. Both are generators: a source may be larger
-than the memory. A record names itself by the ids of its source, which are what makes a second import find it again.
+A format makes two things of its sources: first entries, one for each conversation, with its time, so that they can be
+taken in by their time; then, when an entry's turn comes, its records. Both are generators: a source may be larger than
+the memory. A record names itself by the ids of its source, which are what makes a second import find it again.
 
-Rejected: commands of the store here. A format need not know how long a session's name may be, what is a secret, or which
-clock counts.
+Rejected: commands of the store here. A format need not know how long a session's name may be, what is a secret, or
+which clock counts.
 """
 
 from collections import Counter
@@ -157,8 +157,8 @@ class Sample(NamedTuple):
 
 
 class Format(NamedTuple):
-    """One format: `fits` tells by the shape of a source whether it is of it, `entries` reads all sources of it that were
-    given together, each told with a name that a person knows.
+    """One format: `fits` tells by the shape of a source whether it is of it, `entries` reads all sources of it that
+    were given together, each told with a name that a person knows.
     """
 
     name: str

@@ -187,7 +187,7 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _unzipped(file: IO[bytes]) -> Iterator[bytes]:
-    """What of a packed file can be unpacked: one that was cut off is read as far as it goes, and found to end too soon."""
+    """What of a packed file can be unpacked: one that was cut off is read as far as it goes."""
     with gzip.GzipFile(fileobj=file) as plain, suppress(EOFError, zlib.error, gzip.BadGzipFile):
         while piece := plain.read(PIECE_BYTES):
             yield piece

@@ -4,7 +4,7 @@
     {…}                  the one object
     {…} {…}⏎ {…}         objects on lines, one or several on each
 
-The idea: an object is found by its braces, strings passed over, and only then parsed; so the memory holds one at a time.
+The idea: an object is found by its braces, strings passed over, and only then parsed: the memory holds one at a time.
 Where one cannot be parsed, or does not end, the search goes on behind its first brace: what comes next and is of the
 wanted shape is an object again. So damage takes what it hits and nothing else, even where a lost quotation mark turns
 texts and braces round for all that follows.

@@ -18,7 +18,10 @@ AGREEMENTS = (
     ("LINE_BYTES_MAX > BODY_BYTES_MAX", "any record fits a line"),
     ("BODIES_BYTES_MAX > 8 * BODY_BYTES_MAX", "eight clients may send the largest message at once"),
     ("RECALL_SCORED_MAX >= RECALL_LIMIT_MAX", "one holds the other"),
-    ("MEMORY_FACTS_BYTES_MAX + REPLY_ENVELOPE_BYTES + 4 * INTERACTIONS_CODE_POINTS_MAX <= REPLY_BYTES_DEFAULT", "one holds the other"),
+    (
+        "MEMORY_FACTS_BYTES_MAX + REPLY_ENVELOPE_BYTES + 4 * INTERACTIONS_CODE_POINTS_MAX <= REPLY_BYTES_DEFAULT",
+        "one holds the other",
+    ),
     ("CURSOR_BYTES_MAX >= 2 * SESSION_ID_BYTES_MAX + 64", "a cursor may hold a session id"),
     ("STOP_GRACE_S * 1000 < STOP_MS_MAX", "after the last answer there must be time to close the store"),
     ("ROWS_CURSOR_BYTES_MAX >= 2 * ORDER_FIELDS_MAX * ORDER_TEXT_BYTES * 2 // 3", "a cursor may hold texts that order"),
