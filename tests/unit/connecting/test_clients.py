@@ -23,11 +23,6 @@ FACTS = {
 }
 
 
-REMOTE = clients.Server("http://127.0.0.1:8484/mcp")
-COMMAND = clients.Server(None, ("convmem", "stdio"))
-COMMAND_WITH_TOKEN = clients.Server(None, ("convmem", "stdio"), needs_token=True)
-
-
 def test_the_table_and_the_facts_are_about_the_same_programs():
     assert set(CLIENTS) == set(FACTS)
 
@@ -114,24 +109,32 @@ def test_opencode_gets_the_shape_that_its_file_has(configuration: dict[str, obje
     assert ("enabled" in entry) is (keys == clients.OPENCODE_1)
 
 
+REMOTE, LOCAL = PLAIN
+
+
 @pytest.mark.parametrize(
     ("name", "before", "server", "expected"),
     [
-        ("cursor", {"command": "x", "env": {"A": "b"}}, COMMAND, {"env": {"A": "b"}}),
+        ("cursor", {"command": "x", "env": {"A": "b"}}, LOCAL, {"env": {"A": "b"}}),
         (
             "cursor",
             {"command": "x", "env": {"A": "b", "CONVMEM_TOKEN": "old"}},
-            COMMAND_WITH_TOKEN,
+            COMMAND,
             {"env": {"A": "b", "CONVMEM_TOKEN": "${env:CONVMEM_TOKEN}"}},
         ),
-        ("cursor", {"command": "x", "env": {"CONVMEM_TOKEN": "old"}}, COMMAND, {}),
+        ("cursor", {"command": "x", "env": {"CONVMEM_TOKEN": "old"}}, LOCAL, {}),
         ("cursor", {"command": "x", "env": {"A": "b"}}, REMOTE, {}),
-        ("cursor", {"url": "u", "headers": {"X-Mine": "1", "authorization": "old"}}, REMOTE, {"headers": {"X-Mine": "1"}}),
-        ("opencode", {"type": "local", "environment": {"A": "b"}}, COMMAND, {"environment": {"A": "b"}}),
-        ("codex", {"command": "x", "env_vars": ["A", "CONVMEM_TOKEN"]}, COMMAND, {"env_vars": ["A"]}),
-        ("codex", {"command": "x", "env": "what is no table", "env_vars": []}, COMMAND, {}),
-        ("cursor", ["no entry"], COMMAND, {}),
-        ("cursor", None, COMMAND, {}),
+        (
+            "cursor",
+            {"url": "u", "headers": {"X-Mine": "1", "authorization": "old"}},
+            REMOTE,
+            {"headers": {"X-Mine": "1"}},
+        ),
+        ("opencode", {"type": "local", "environment": {"A": "b"}}, LOCAL, {"environment": {"A": "b"}}),
+        ("codex", {"command": "x", "env_vars": ["A", "CONVMEM_TOKEN"]}, LOCAL, {"env_vars": ["A"]}),
+        ("codex", {"command": "x", "env": "what is no table", "env_vars": []}, LOCAL, {}),
+        ("cursor", ["no entry"], LOCAL, {}),
+        ("cursor", None, LOCAL, {}),
     ],
 )
 def test_variables_and_headers_that_a_person_added_stay(
@@ -147,7 +150,7 @@ def test_variables_and_headers_that_a_person_added_stay(
 
 def test_codex_keeps_its_tables_of_variables_and_headers():
     client = clients.CLIENTS["codex"]
-    for server, key in ((COMMAND_WITH_TOKEN, "env"), (REMOTE, "http_headers"), (REMOTE, "env_http_headers")):
+    for server, key in ((COMMAND, "env"), (REMOTE, "http_headers"), (REMOTE, "env_http_headers")):
         entry, ours = clients.with_additions(client, {key: {"A": "b"}}, client.entry(server, client.paths[0]))
         assert key not in ours
         assert key not in entry
