@@ -102,7 +102,8 @@ class Source:
             try:
                 connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
                 yield connection
-            except (apsw.NotADBError, apsw.CorruptError) as error:
+            except (apsw.Error, UnicodeError) as error:
+                # Damage is told in many ways: as corruption, as no database, as a file format or a schema of its own.
                 raise Unreadable(f"the database is damaged: {error}") from None
             finally:
                 connection.close()

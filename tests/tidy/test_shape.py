@@ -314,6 +314,11 @@ WITHOUT_A_TEST_FILE = {
         ),
         "each finding by its cause: tests/e2e/test_doctor_local.py",
     ),
+    **dict.fromkeys(
+        ("importers/opencode_parts.py", "importers/opencode_stores.py"),
+        "tests/unit/importers/test_opencode.py",
+    ),
+    "importers/th_memory_bodies.py": "tests/unit/importers/test_th_memory.py",
     "phases.py": "words: tests/unit/test_engine.py",
     "row_text.py": "tests/unit/tables/test_dump.py",
     "reply_bytes.py": "every test that bounds a reply: tests/unit/messages/test_sessions.py",
