@@ -4,11 +4,11 @@ Synchronous for the command line, which knows of the engine only what stands her
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import aclosing, closing
+from contextlib import aclosing, closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from convmem import exchange, files, stopping, table_operations
+from convmem import exchange, files, records, stopping, table_operations
 from convmem.config import Settings
 from convmem.daemon import alone, operated
 from convmem.distilling import Distilling
@@ -16,6 +16,9 @@ from convmem.domain import Origin
 from convmem.engine import Engine
 from convmem.exchange import asked
 from convmem.maintenance import Progress
+
+if TYPE_CHECKING:
+    from convmem.importing import Batches
 
 Tell = Callable[[float, float, str], None]
 
@@ -45,6 +48,21 @@ def bring(settings: Settings, path: Path, policy: str, *, dry_run: bool, tell: T
                 return await exchange.bring(engine, file, known, dry_run=dry_run, progress=progress)
 
     return stopping.run(run())
+
+
+def take_in(settings: Settings, batches: "Batches", for_all: Mapping[str, Any]) -> None:
+    """Take in batches of records (importing.py); each is told its outcomes; `for_all` goes with
+    every one. Raises StoreLocked if somebody holds it."""
+
+    async def work(engine: Engine, progress: Progress) -> None:
+        access = engine.access(Origin("local", "cli"))
+        with suppress(StopIteration):
+            batch = next(batches)
+            while True:
+                answer = await records.taken(access, records.given({"records": batch, **for_all}))
+                batch = batches.send(answer["outcomes"])
+
+    operated(settings, work, lambda done, total, sentence: None)
 
 
 def tables(settings: Settings, tell: Tell) -> Mapping[str, Any]:

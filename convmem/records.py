@@ -1,0 +1,148 @@
+"""Records of other programs' files, as an importer sends them: each is a command of its own, and has its outcome.
+
+The answer comes once all of them are on the disk. A record that is refused keeps no other one out; sending records
+again is always safe, since each is known by its source. Where too many writes wait already, these wait their turn.
+
+A dry run asks the same rules on what is stored now, and writes nothing: what one record of it would change, the next
+one does not see.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import apsw
+
+from convmem.domain import Access, Command, Decider, Origin, Place, Stamp
+from convmem.errors import Busy, CallerError, ConvmemError, Invalid
+from convmem.limits import BUSY_RETRY_MS, IMPORT_BATCH_RECORDS
+
+if TYPE_CHECKING:
+    from convmem.inputs import Input
+
+ARGUMENTS = frozenset({"records", "dry_run", "resurrect"})
+# So many wait for the writer at once: others find room beside them.
+AT_ONCE = 128
+# An id for what is only tried.
+NO_ID = "00000000000000000000000000"
+
+
+class Ask(NamedTuple):
+    """What a request holds."""
+
+    records: Sequence[Any]
+    dry_run: bool
+    resurrect: bool
+
+
+def given(arguments: Mapping[str, Any]) -> Ask:
+    """The body of a request. Invalid with `field`."""
+    for name in arguments.keys() - ARGUMENTS:
+        raise Invalid(f"{name[:64]} is not an argument here", field=name[:64])
+    records = arguments.get("records")
+    if not isinstance(records, list) or not 1 <= len(records) <= IMPORT_BATCH_RECORDS:
+        raise Invalid(f"records must be a list of 1 to {IMPORT_BATCH_RECORDS} records", field="records")
+    flags = [arguments.get(name, False) for name in ("dry_run", "resurrect")]
+    if not all(isinstance(flag, bool) for flag in flags):
+        raise Invalid("dry_run and resurrect must be true or false", field="dry_run")
+    return Ask(records, *flags)
+
+
+async def taken(access: Access, ask: Ask) -> dict[str, Any]:
+    """{outcomes[{outcome, …} or {outcome: "refused", code, message, field?}]}, in the order of the records.
+
+    RetryError or StoreFailed if it is not known that all are stored: then all may be sent again.
+    """
+    commands = await asyncio.to_thread(_read, ask, redacts=access.redacts_everything)
+    if ask.dry_run:
+        return {"outcomes": await access.read(_tried, commands)}
+    outcomes: list[Mapping[str, Any]] = []
+    for start in range(0, len(commands), AT_ONCE):
+        outcomes += await _written(access, commands[start : start + AT_ONCE])
+    return {"outcomes": outcomes}
+
+
+def _read(ask: Ask, *, redacts: bool) -> list[Any]:
+    """The command of each record, or its refusal."""
+    from convmem.inputs import checked
+    from convmem.memory.imports import ImportLesson, ImportPreference, ImportSection
+    from convmem.messages.imports import ImportMessage
+    from convmem.redact.records import cleaned
+
+    kinds: Mapping[Any, type[Input]] = {
+        "message": ImportMessage,
+        "preference": ImportPreference,
+        "lesson": ImportLesson,
+        "section": ImportSection,
+    }
+    commands: list[Any] = []
+    for record in ask.records:
+        try:
+            if not isinstance(record, dict) or record.get("type") not in kinds:
+                raise Invalid(f"type must be one of {', '.join(kinds)}", field="type")
+            said = {name: value for name, value in record.items() if name != "type"} | {"resurrect": ask.resurrect}
+            commands.append(checked(kinds[record["type"]], cleaned(said) if redacts else said))
+        except CallerError as refused:
+            commands.append(refused)
+    return commands
+
+
+async def _written(access: Access, commands: Sequence[Any]) -> list[Mapping[str, Any]]:
+    outcomes: list[Any] = [None] * len(commands)
+
+    async def write(place: int, command: Command) -> None:
+        try:
+            outcomes[place] = await _patiently(access, command)
+        except ConvmemError as error:
+            outcomes[place] = error
+
+    async with asyncio.TaskGroup() as tasks:
+        for place, command in enumerate(commands):
+            if isinstance(command, ConvmemError):
+                outcomes[place] = command
+            else:
+                tasks.create_task(write(place, command))
+    for outcome in outcomes:
+        if isinstance(outcome, ConvmemError) and not isinstance(outcome, CallerError):
+            raise outcome
+    return list(map(_facts, outcomes))
+
+
+async def _patiently(access: Access, command: Command) -> Any:
+    while True:
+        try:
+            return await access.write(command)
+        except Busy as busy:
+            await asyncio.sleep(busy.details.get("retry_after_ms", BUSY_RETRY_MS) / 1000)
+
+
+def _tried(connection: apsw.Connection, commands: Sequence[Any]) -> list[Mapping[str, Any]]:
+    """What would come of each by itself."""
+    from convmem.memory.imports import DECIDERS as OF_MEMORY
+    from convmem.messages.imports import DECIDERS as OF_MESSAGES
+
+    deciders: Mapping[type[Any], Decider] = {**OF_MESSAGES, **OF_MEMORY}
+    stamp = Stamp(Place(0, 0, Origin("", "")), NO_ID, 1)
+    outcomes: list[Any] = []
+    for command in commands:
+        if isinstance(command, CallerError):
+            outcomes.append(command)
+            continue
+        try:
+            outcomes.append({"outcome": deciders[type(command)](connection, command, stamp).answer["outcome"]})
+        except CallerError as refused:
+            outcomes.append(refused)
+    return list(map(_facts, outcomes))
+
+
+def _facts(outcome: Any) -> Mapping[str, Any]:
+    if not isinstance(outcome, CallerError):
+        facts: Mapping[str, Any] = outcome
+        return facts
+    field = outcome.details.get("field")
+    return {
+        "outcome": "refused",
+        "code": outcome.code,
+        "message": outcome.message,
+        **({} if field is None else {"field": field}),
+    }
