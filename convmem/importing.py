@@ -3,8 +3,8 @@
     files -> sources -> formats (by shape) -> entries, sorted by time -> records -> batches -> outcomes -> a report
 
 The idea: this side reads and cleans, and whoever holds the store decides. So a file may be on another machine than the
-store, and a running daemon does nothing but write. Batches are sent one after another; what was sent and not answered
-may be sent again, for each record is known by its source.
+store, and a running daemon does nothing but write. Batches are sent one after another, the next one is made while the
+one before is written; what was sent and not answered may be sent again, for each record is known by its source.
 """
 
 import hashlib
@@ -44,8 +44,9 @@ DISTILLED = ("usage_stats", "topics")
 
 Tell = Callable[[float, float, str], None]
 Batch = list[dict[str, Any]]
-# Batches, each answered with its outcomes.
-Batches = Generator[Batch, Sequence[Mapping[str, Any]], None]
+Outcomes = Sequence[Mapping[str, Any]]
+# Batches. Each is answered with the outcomes of the one before, the first with None; at the end comes an empty one.
+Batches = Generator[Batch, Outcomes | None, None]
 
 
 class Options(NamedTuple):
@@ -59,7 +60,7 @@ class Options(NamedTuple):
 
 
 def batches(paths: Sequence[Path], options: Options, report: Report, tell: Tell) -> Batches:
-    """What files hold, in batches to be sent; their outcomes come back. Invalid if a path holds nothing of a format."""
+    """What files hold, in batches to be sent; see Batches. Invalid if a path holds nothing of a format."""
     entries = _entries(paths, options, report)
     outbox = _Outbox(options, report)
     for number, (format_, entry) in enumerate(entries):
@@ -70,6 +71,7 @@ def batches(paths: Sequence[Path], options: Options, report: Report, tell: Tell)
                 yield from outbox.sent()
             outbox.put(record, conversation)
     yield from outbox.sent()
+    yield from outbox.settled()
     tell(len(entries), len(entries), "done")
 
 
@@ -122,6 +124,7 @@ class _Outbox:
         self._records: Batch = []
         self._of: list[Conversation] = []
         self._bytes = 0
+        self._unanswered: tuple[Batch, list[Conversation]] = ([], [])
 
     def is_full_with(self, record: dict[str, Any]) -> bool:
         """True if another one would be too much."""
@@ -138,10 +141,18 @@ class _Outbox:
         """Send what waits."""
         if not self._records:
             return
-        records, of = self._records, self._of
+        outcomes = yield self._records
+        self._note(outcomes)
+        self._unanswered = self._records, self._of
         self._records, self._of, self._bytes = [], [], 0
-        outcomes = yield records
-        for record, conversation, outcome in zip(records, of, outcomes, strict=True):
+
+    def settled(self) -> Batches:
+        """Wait for the outcomes of what was sent last."""
+        outcomes = yield []
+        self._note(outcomes)
+
+    def _note(self, outcomes: Outcomes | None) -> None:
+        for record, conversation, outcome in zip(*self._unanswered, outcomes or (), strict=True):
             self._report.note(conversation, record, outcome)
 
 

@@ -56,11 +56,14 @@ def take_in(settings: Settings, batches: "Batches", for_all: Mapping[str, Any]) 
 
     async def work(engine: Engine, progress: Progress) -> None:
         access = engine.access(Origin("local", "cli"))
+        batch, outcomes = next(batches), None
         with suppress(StopIteration):
-            batch = next(batches)
             while True:
-                answer = await records.taken(access, records.given({"records": batch, **for_all}))
-                batch = batches.send(answer["outcomes"])
+                before = outcomes
+                if batch:
+                    answer = await records.taken(access, records.given({"records": batch, **for_all}))
+                    outcomes = answer["outcomes"]
+                batch = batches.send(before)
 
     operated(settings, work, lambda done, total, sentence: None)
 

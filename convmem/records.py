@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
-from convmem.domain import Access, Command, Decider, Origin, Place, Stamp
+from convmem.domain import Access, Decider, Origin, Place, Stamp
 from convmem.errors import Busy, CallerError, ConvmemError, Invalid
 from convmem.limits import BUSY_RETRY_MS, IMPORT_BATCH_RECORDS
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from convmem.inputs import Input
 
 ARGUMENTS = frozenset({"records", "dry_run", "resurrect"})
-# So many wait for the writer at once: others find room beside them.
-AT_ONCE = 128
+# So many wait for the writer at once: half of its room stays for others.
+AT_ONCE = 512
 # An id for what is only tried.
 NO_ID = "00000000000000000000000000"
 
@@ -88,32 +88,23 @@ def _read(ask: Ask, *, redacts: bool) -> list[Any]:
 
 
 async def _written(access: Access, commands: Sequence[Any]) -> list[Mapping[str, Any]]:
-    outcomes: list[Any] = [None] * len(commands)
-
-    async def write(place: int, command: Command) -> None:
+    """The outcome of each. What finds no room beside the writes of others comes again, behind all that did."""
+    outcomes: list[Any] = list(commands)
+    left = [place for place, command in enumerate(commands) if not isinstance(command, ConvmemError)]
+    while left:
         try:
-            outcomes[place] = await _patiently(access, command)
-        except ConvmemError as error:
-            outcomes[place] = error
-
-    async with asyncio.TaskGroup() as tasks:
-        for place, command in enumerate(commands):
-            if isinstance(command, ConvmemError):
-                outcomes[place] = command
-            else:
-                tasks.create_task(write(place, command))
+            found = await access.write_all([commands[place] for place in left])
+        except Busy as busy:
+            found = [busy] * len(left)
+        for place, outcome in zip(left, found, strict=True):
+            outcomes[place] = outcome
+        left = [place for place in left if isinstance(outcomes[place], Busy)]
+        if left:
+            await asyncio.sleep(outcomes[left[0]].details.get("retry_after_ms", BUSY_RETRY_MS) / 1000)
     for outcome in outcomes:
         if isinstance(outcome, ConvmemError) and not isinstance(outcome, CallerError):
             raise outcome
     return list(map(_facts, outcomes))
-
-
-async def _patiently(access: Access, command: Command) -> Any:
-    while True:
-        try:
-            return await access.write(command)
-        except Busy as busy:
-            await asyncio.sleep(busy.details.get("retry_after_ms", BUSY_RETRY_MS) / 1000)
 
 
 def _tried(connection: apsw.Connection, commands: Sequence[Any]) -> list[Mapping[str, Any]]:

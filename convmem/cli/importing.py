@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -105,13 +107,12 @@ def _there(place: "Place", found: "Batches", for_all: Mapping[str, Any]) -> None
 
     # Before anything is read: if nobody is there who holds the store, it is opened here.
     ask(place, "records", {"records": [PROBE], "dry_run": True}, _untold)
-    batch = next(found, None)
-    while batch is not None:
-        outcomes = _answered(place, {"records": batch, **for_all})
-        try:
-            batch = found.send(outcomes)
-        except StopIteration:
-            return
+    batch = next(found)
+    with ThreadPoolExecutor(1) as sender, suppress(StopIteration):
+        sent = None
+        while True:
+            before, sent = sent, sender.submit(_answered, place, {"records": batch, **for_all}) if batch else None
+            batch = found.send(None if before is None else before.result())
 
 
 def _answered(place: "Place", arguments: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
