@@ -211,10 +211,14 @@ def told_by(value: Any) -> str | None:
 
 
 def _lists(value: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
-    """The tables in an object. Interactions are inside of one more."""
+    """The tables in an object. Interactions are inside of one more, which stands alone where what is around it is
+    damaged.
+    """
     for name, rows in value.items():
         table = IN_SNAKE_CASE.get(name, name)
         if table == "interactions" and isinstance(rows, dict):
             rows = rows.get("rows")
+        elif table == "rows" and "included" in value:
+            table = "interactions"
         if table in COLUMNS and isinstance(rows, list):
             yield table, rows

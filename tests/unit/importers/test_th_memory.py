@@ -336,6 +336,16 @@ def test_an_export_that_is_cut_off_keeps_the_rows_that_are_whole(tmp_path: Path)
     assert notes.skipped
 
 
+def test_a_torn_row_in_an_export_takes_only_itself(tmp_path: Path):
+    path = export(tmp_path / "a.json", {**FIRST, "memories": [MEMORY]}, named=True)
+    path.write_bytes(path.read_bytes().replace(b'"value": "Thai"', b'"value": Thai'))
+    notes = Notes()
+    records = by_what_they_are(read(path, notes=notes))
+    assert set(records) > set(by_what_they_are(EXPECTED[1:]))
+    assert len(records) == len(EXPECTED)
+    assert notes.skipped
+
+
 def test_memories_without_ids_are_known_again(tmp_path: Path):
     rows = [{name: value for name, value in MEMORY.items() if name != "id"}]
     path = tmp_path / "a.json"
