@@ -9,6 +9,7 @@ row, and counts once. What was taken back (deleted, superseded) stays away; enti
 texts by rule and are not kept.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import blake2s
@@ -54,6 +55,8 @@ CAPTURED: Mapping[str, Captured] = {
     "tool_call": Captured("tool_call"),
     "error": Captured("error"),
 }
+# As both versions write it, indented.
+BEGINNING = re.compile(rb'\{\s+"exported_at":\s*"[^"]*",\s+"version":')
 TIMES = ("created_at", "updated_at", "valid_from")
 TAKEN_BACK = frozenset({"deleted", "superseded"})
 
@@ -65,6 +68,10 @@ def _fits(sample: Sample, source: Source) -> bool:
     value = sample.values[0] if sample.values else None
     if not isinstance(value, dict):
         return False
+    if not value:
+        # The brace in the first line is all that can be told of one that is damaged near its beginning.
+        with source.opened() as file:
+            return bool(BEGINNING.match(file.read(256)))
     told = value.get("format")
     if isinstance(told, str):
         return told.split("/")[0] == FORMAT

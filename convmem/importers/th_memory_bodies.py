@@ -7,6 +7,7 @@ short.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -163,13 +164,14 @@ class Export:
 
     def sessions(self) -> Iterator[Group]:
         """Interactions by their session."""
-        for session, rows in self._by_session().items():
+        for session, rows in self._by_session.items():
             yield Group(session, len(rows), min(str(row.values.get("ts")) for row in rows))
 
     def of_session(self, session: Any) -> Iterator[Row]:
         """The interactions of a session."""
-        return iter(self._by_session().get(session, ()))
+        return iter(self._by_session.get(session, ()))
 
+    @cached_property
     def _by_session(self) -> dict[Any, list[Row]]:
         sessions: dict[Any, list[Row]] = defaultdict(list)
         for row in self._tables["interactions"]:
@@ -209,7 +211,9 @@ def told_by(value: Any) -> str | None:
 
 
 def _lists(value: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
-    """The tables in an object. Interactions are inside of one more, and so are they alone where the rest is lost."""
+    """The tables in an object. Interactions are inside of one more, which stands alone where what is around it is
+    damaged.
+    """
     for name, rows in value.items():
         table = IN_SNAKE_CASE.get(name, name)
         if table == "interactions" and isinstance(rows, dict):

@@ -46,7 +46,7 @@ PARTS: list[tuple[str, str, dict[str, Any]]] = [
     ("msg_a", "prt_5", {"type": "text", "text": "One."}),
     ("msg_a", "prt_6", {"type": "step-finish", "cost": 1}),
 ]
-SESSION = {"title": "Files", "directory": "/home/me/things", "time": {"created": BEGAN}}
+SESSION = {"title": "Files", "directory": "/srv/things", "time": {"created": BEGAN}}
 MESSAGES = {
     "msg_z": {"role": "user", "time": {"created": BEGAN + 1}},
     "msg_a": {"role": "assistant", "time": {"created": BEGAN + 10}},
@@ -424,6 +424,34 @@ def test_a_run_of_text_is_one_record_and_hidden_text_ends_it(tmp_path: Path):
         ("msg_z/1", "system", "what it read\n\nmore of it", ("hidden",)),
         ("msg_z/2", "user", "and say.", ()),
     ]
+
+
+def test_parts_are_in_the_order_of_time_where_a_store_says_it(tmp_path: Path):
+    database = tables(tmp_path / "opencode.db", PARTS)
+    with apsw.Connection(str(database)) as connection:
+        connection.execute("UPDATE part SET time_created = time_created - 1 WHERE id = 'prt_5'")
+    connection.close()
+    records = told(read(database))
+    assert [content for _, _, content, _ in records] == [EXPECTED[0][2], "One.", *(one[2] for one in EXPECTED[1:4])]
+
+
+def test_messages_of_another_session_are_never_taken_for_those_of_an_empty_one(tmp_path: Path):
+    storage = files(tmp_path, PARTS)
+    write(storage / "session" / "p" / "ses_0.json", {"id": "ses_1", **SESSION})
+    records = read(storage)
+    assert told(records) == EXPECTED
+    assert {record.conversation for record in records if isinstance(record, Message)} == {"ses_1"}
+
+
+def test_a_file_of_zeros_is_as_empty_as_one_of_nothing(tmp_path: Path):
+    storage = files(tmp_path, PARTS)
+    (storage / "part" / "msg_a" / "prt_3.json").write_bytes(bytes(4096))
+    write(storage / "part" / "msg_a" / "prt_4.json", {"type": "text", "text": "after it"})
+    with (storage / "part" / "msg_a" / "prt_4.json").open("ab") as file:
+        file.write(bytes(4096))
+    notes = Notes()
+    assert [one[2] for one in told(read(storage, notes=notes))] == ["How many files?", "after it\n\nOne."]
+    assert [skip.why.split(",")[0] for skip in notes.skipped] == ["it is empty"]
 
 
 def test_what_else_stands_in_a_storage_belongs_to_it_and_is_passed_over(tmp_path: Path):

@@ -119,6 +119,11 @@ def test_an_entity_that_stands_twice_has_the_observations_of_both_in_order(tmp_p
     assert told(read(tmp_path, lines(ANN), lines(again))) == {"Ann": expected}
 
 
+def test_the_first_kind_that_is_said_of_an_entity_counts(tmp_path: Path):
+    every = ({**TEA, "entityType": None}, TEA, {**TEA, "entityType": "leaf"})
+    assert told(read(tmp_path, lines(*every))) == {"Tea": "Tea (drink)"}
+
+
 def test_objects_fused_on_a_line_a_stray_brace_and_a_cut_tail_take_only_themselves(tmp_path: Path):
     content = lines(ANN) + lines(TEA) + b"\n}\n" + lines(LIKES) + b"}\n" + lines(ANN)[:40]
     notes = Notes()

@@ -39,7 +39,7 @@ FIRST: Rows = {
             "session_id": "s1",
             "kind": "tool_call",
             "content": "tool=bash",
-            "meta": '{"callID": "c1", "tool": "bash", "status": "success", "directory": "/home/me/things"}',
+            "meta": '{"callID": "c1", "tool": "bash", "status": "success", "directory": "/srv/things"}',
         },
         {"id": 3, "ts": AT, "session_id": None, "kind": "error", "content": "boom", "meta": '{"status": 5}'},
     ],
@@ -117,7 +117,7 @@ EXPECTED: list[Record] = [
         at=AT_MS,
         project="things",
         tool_call_id="c1",
-        captured=Captured("tool_call", "bash", "success", "/home/me/things"),
+        captured=Captured("tool_call", "bash", "success", "/srv/things"),
     ),
     Message(
         conversation="th-memory-mcp",
@@ -143,7 +143,7 @@ def test_the_first_version_is_read_out_of_its_database_and_its_export(tmp_path: 
 
 
 def test_the_second_version_says_memories_and_links_beside(tmp_path: Path):
-    basil = {**MEMORY, "project_id": "/home/me/garden"}
+    basil = {**MEMORY, "project_id": "/srv/garden"}
     rows = {**FIRST, "memories": [basil, {**MEMORY, "id": 2, "content": "Sun."}], "memory_links": [LINK]}
     first = Message(
         conversation="memories",
@@ -333,6 +333,16 @@ def test_an_export_that_is_cut_off_keeps_the_rows_that_are_whole(tmp_path: Path)
     records = read(path, notes=notes)
     assert {type(record).__name__ for record in records} == {"Message", "Preference", "Lesson", "Section"}
     assert "interaction/2" in {record.id for record in records if isinstance(record, Message)}
+    assert notes.skipped
+
+
+def test_a_torn_row_in_an_export_takes_only_itself(tmp_path: Path):
+    path = export(tmp_path / "a.json", {**FIRST, "memories": [MEMORY]}, named=True)
+    path.write_bytes(path.read_bytes().replace(b'"value": "Thai"', b'"value": Thai'))
+    notes = Notes()
+    records = by_what_they_are(read(path, notes=notes))
+    assert set(records) > set(by_what_they_are(EXPECTED[1:]))
+    assert len(records) == len(EXPECTED)
     assert notes.skipped
 
 
