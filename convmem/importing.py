@@ -54,6 +54,7 @@ class Options(NamedTuple):
 
     format: str | None = None
     project: str | None = None
+    account: str | None = None
     since_ms: int | None = None
     keeps_thinking: bool = True
     keeps_secrets: bool = False
@@ -202,8 +203,9 @@ def _message(format_: str, record: Message, at: int | None, options: Options) ->
         "tags": [_text(tag, TAG_BYTES_MAX) for tag in (format_, *record.tags)][:TAGS_MAX],
     }
     project = options.project if options.project is not None else record.project
+    account = options.account if options.account is not None else record.account
     optional = {
-        "account": None if record.account is None else _name(record.account, SOURCE_NAME_BYTES_MAX),
+        "account": None if account is None else _name(account, SOURCE_NAME_BYTES_MAX),
         "at": at,
         "project": _text(project or "", PROJECT_BYTES_MAX) or None,
         "tool_call_id": None if not record.tool_call_id else _name(record.tool_call_id, TOOL_CALL_ID_BYTES_MAX),

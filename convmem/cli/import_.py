@@ -50,6 +50,7 @@ def import_(
     dry_run: DryRun = False,
     format_: importing.FormatOption = None,
     project: importing.ProjectOption = None,
+    account: importing.AccountOption = None,
     since: importing.SinceOption = None,
     no_thinking: importing.NoThinking = False,
     keep_secrets: importing.KeepSecrets = False,
@@ -64,7 +65,7 @@ def import_(
     if policy not in POLICIES:
         raise SettingInvalid(f"--policy: {policy!r} is none of {', '.join(POLICIES)}", setting="--policy")
     paths = [path_of(context, name) for name in names]
-    asked = importing.Asked(format_, project, since, no_thinking, keep_secrets, resurrect, report)
+    asked = importing.Asked(format_, project, account, since, no_thinking, keep_secrets, resurrect, report)
     own = [path for path in paths if format_ is None and _is_own(path)]
     if not own:
         if policy != POLICIES[0]:

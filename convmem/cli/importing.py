@@ -30,6 +30,9 @@ PROBE: Mapping[str, Any] = {"type": "none"}
 
 FormatOption = Annotated[str | None, typer.Option("--format", metavar="NAME", help="of another program: only this one")]
 ProjectOption = Annotated[str | None, typer.Option("--project", metavar="NAME", help="the project of all of it")]
+AccountOption = Annotated[
+    str | None, typer.Option("--account", metavar="NAME", help="whose it is: two accounts or devices stay apart")
+]
 SinceOption = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="leave out what is older: 2026-01-31, or with a time")
 ]
@@ -46,6 +49,7 @@ class Asked(NamedTuple):
 
     format: str | None = None
     project: str | None = None
+    account: str | None = None
     since: str | None = None
     no_thinking: bool = False
     keep_secrets: bool = False
@@ -72,7 +76,14 @@ def import_others(
     from convmem.importing import Options, batches
 
     report = Report()
-    options = Options(asked.format, asked.project, _since_ms(asked.since), not asked.no_thinking, asked.keep_secrets)
+    options = Options(
+        format=asked.format,
+        project=asked.project,
+        account=asked.account,
+        since_ms=_since_ms(asked.since),
+        keeps_thinking=not asked.no_thinking,
+        keeps_secrets=asked.keep_secrets,
+    )
     target = None if asked.report is None else _report_file(context, asked.report)
     for_all = {"dry_run": dry_run, "resurrect": asked.resurrect}
     with progress.shown() as tell:

@@ -4,18 +4,17 @@ Each kind of content has its reader; what has none is kept as its JSON. Who type
 what the program put in unseen (a profile, instructions, search results) is never a person's text.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
+from convmem.importers.conversations import without_marks
 from convmem.importers.model import BRANCH, HIDDEN, THINKING, TOOL_CALL, TOOL_RESULT, UNKNOWN, Message, Notes, Role
 from convmem.importers.times import at_ms
 
-# Where sources were cited: a mark with what it points at, and marks around words, which stay.
-CITATION = re.compile("\ue200[^\ue201]*\ue201|【[^【】]*†[^【】]*】")
-PRIVATE = re.compile("[\ue200-\ue206]")
+# Texts, each with the tag of what is no plain talk.
+Pieces = Iterator[tuple[str, str | None]]
 POINTERS: Mapping[str, str] = {
     "image_asset_pointer": "image",
     "audio_asset_pointer": "audio",
@@ -24,74 +23,72 @@ POINTERS: Mapping[str, str] = {
 }
 
 
-def records_of(
-    conversation: str,
-    own_id: str,
-    message: Mapping[str, Any],
-    call: str | None,
-    is_branch: bool,
-    title: str | None,
-    notes: Notes,
-) -> Iterator[Message]:
-    """The records of a message. `call` is the id of the message before it, which a result of a tool answers."""
+class Place(NamedTuple):
+    """Where a message stands. `call` is the id of the message before it, which the result of a tool answers."""
+
+    conversation: str
+    id: str
+    title: str | None
+    is_branch: bool
+    call: str | None
+
+
+def records_of(place: Place, message: Mapping[str, Any], notes: Notes) -> Iterator[Message]:
+    """The records of a message."""
     content = message.get("content")
-    author = message.get("author")
-    metadata = message.get("metadata")
-    said_by = author.get("role") if isinstance(author, dict) else None
-    facts = metadata if isinstance(metadata, dict) else {}
     if isinstance(content, str):
         content = {"content_type": "text", "parts": [content]}
     if not isinstance(content, dict):
         if content is not None:
-            notes.skip(f"{conversation}: message {own_id[:64]}", "its content is of no known shape")
+            notes.skip(f"{place.conversation}: message {place.id[:64]}", "its content is of no known shape")
         return
     kind = content.get("content_type")
     reader = READERS.get(kind) if isinstance(kind, str) else None
     if reader is None:
         notes.keep_raw(str(kind))
-        found: list[tuple[str, str | None]] = [(_json(content), UNKNOWN)]
-    else:
-        found = list(reader(content))
+    found: list[tuple[str, str | None]] = [(_json(content), UNKNOWN)] if reader is None else list(reader(content))
+    metadata = message.get("metadata")
+    facts = metadata if isinstance(metadata, dict) else {}
     found += [(f"[file: {name}]", None) for name in _attached(facts)]
-    role, tags, tool_call_id = _whose(message, said_by, kind, facts, own_id, call)
-    branch = (BRANCH,) if is_branch else ()
-    for number, (text, tag) in enumerate(_joined(found, notes)):
-        if tags[:1] == (TOOL_CALL,):
-            text = f"{message.get('recipient')}\n{text}"
+    role, tags, tool_call_id = _whose(message, kind, facts, place)
+    recipient = f"{message.get('recipient')}\n" if TOOL_CALL in tags else ""
+    for number, (words, tag) in enumerate(_joined(found, notes)):
         yield Message(
-            conversation=conversation,
-            id=own_id if number == 0 else f"{own_id}/{number}",
+            conversation=place.conversation,
+            id=place.id if number == 0 else f"{place.id}/{number}",
             role=role,
-            content=text,
+            content=recipient + words,
             at=at_ms(message.get("create_time")) or at_ms(message.get("update_time")),
-            title=title,
-            tags=(*tags, *((tag,) if tag else ()), *branch),
+            title=place.title,
+            tags=(*tags, *((tag,) if tag else ()), *((BRANCH,) if place.is_branch else ())),
             tool_call_id=tool_call_id,
         )
 
 
 def _whose(
-    message: Mapping[str, Any], said_by: Any, kind: Any, facts: Mapping[str, Any], own_id: str, call: str | None
+    message: Mapping[str, Any], kind: Any, facts: Mapping[str, Any], place: Place
 ) -> tuple[Role, tuple[str, ...], str | None]:
     """Role, tags and the call that it belongs to."""
+    author = message.get("author")
+    said_by = author.get("role") if isinstance(author, dict) else None
     if kind in CONTEXT or facts.get("is_visually_hidden_from_conversation") is True:
         return "system", (HIDDEN,), None
     if said_by == "tool":
-        return "system", (TOOL_RESULT,), call
+        return "system", (TOOL_RESULT,), place.call
     if said_by == "assistant":
         if kind in ("thoughts", "reasoning_recap"):
             return "assistant", (THINKING,), None
         if message.get("recipient") not in (None, "all"):
-            return "assistant", (TOOL_CALL,), own_id
+            return "assistant", (TOOL_CALL,), place.id
         return "assistant", (), None
     return ("user", (), None) if said_by == "user" else ("system", (HIDDEN,), None)
 
 
-def _joined(found: list[tuple[str, str | None]], notes: Notes) -> Iterator[tuple[str, str | None]]:
+def _joined(found: Sequence[tuple[str, str | None]], notes: Notes) -> Iterator[tuple[str, str | None]]:
     """Pieces that stand side by side and have no tag, as one text; what says nothing is left out."""
     plain: list[str] = []
-    for text, tag in found:
-        text = PRIVATE.sub("", CITATION.sub("", text))
+    for words, tag in found:
+        text = without_marks(words)
         if tag is not None:
             notes.keep_raw("part of a message")
             if "".join(plain).strip():
@@ -102,9 +99,6 @@ def _joined(found: list[tuple[str, str | None]], notes: Notes) -> Iterator[tuple
             plain.append(text)
     if plain:
         yield "\n\n".join(plain), None
-
-
-Pieces = Iterator[tuple[str, str | None]]
 
 
 def _parts(content: Mapping[str, Any]) -> Pieces:

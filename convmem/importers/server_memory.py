@@ -180,10 +180,10 @@ def _relate(graph: Graph, notes: Notes) -> None:
             giver.relations.setdefault((kind, taker.name))
         elif giver:
             giver.lines.setdefault(f"{kind}: {target}")
-            notes.skip(where, f"there is no entity {target}: the relation is kept in the text of {giver.name}")
+            notes.pass_over("relation to what is not there, kept as text")
         elif taker:
             taker.lines.setdefault(f"{kind} by: {source}")
-            notes.skip(where, f"there is no entity {source}: the relation is kept in the text of {taker.name}")
+            notes.pass_over("relation to what is not there, kept as text")
         else:
             notes.skip(where, f"there is neither an entity {source} nor {target}")
 

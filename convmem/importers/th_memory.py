@@ -176,7 +176,7 @@ def _interactions(body: Body, name: str, keys: Sequence[Any], notes: Notes) -> I
         facts = {field: meta.text(field) for field in ("tool", "status", "directory")}
         yield Message(
             conversation=name,
-            id=f"interaction/{row_id}",
+            id=_dated(f"interaction/{row_id}", row.at("ts")),
             role=ROLES.get(kind, "system"),
             content=content if captured else row.json(),
             at=row.at("ts"),
@@ -203,7 +203,11 @@ def _memories(body: Body, notes: Notes) -> Iterator[Record]:
     links = _links(body, kept, notes)
     targets = {name: [link.id for link in of_one] for name, of_one in links.items()}
     for name in targets_first(list(kept), targets):
-        yield _memory(name, kept[name], tuple(links.get(name, ())), notes)
+        of_one = (
+            Link(link.type, link.conversation, _dated(link.id, kept[link.id].at("created_at")))
+            for link in links.get(name, ())
+        )
+        yield _memory(name, kept[name], tuple(of_one), notes)
 
 
 def _memory(name: str, row: Row, links: tuple[Link, ...], notes: Notes) -> Message:
@@ -212,7 +216,7 @@ def _memory(name: str, row: Row, links: tuple[Link, ...], notes: Notes) -> Messa
         notes.keep_raw(f"memory {row.text('type') or ''}")
     return Message(
         conversation=MEMORIES,
-        id=name,
+        id=_dated(name, row.at("created_at")),
         role="system",
         content=row.text("content") or "" if kind else row.json(),
         at=row.at(*TIMES),
@@ -245,6 +249,11 @@ def _links(body: Body, kept: Mapping[str, Row], notes: Notes) -> dict[str, list[
         else:
             links.setdefault(link)
     return {name: list(links) for name, links in found.items()}
+
+
+def _dated(name: str, at: int | None) -> str:
+    """An id together with its time: ids count up from 1 in each store, and a person has one on each device."""
+    return name if at is None else f"{name}@{at}"
 
 
 def _said_elsewhere(body: Body) -> Mapping[str, set[str]]:

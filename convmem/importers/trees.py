@@ -1,8 +1,8 @@
 """Conversations that are trees: the way from the first message to the last one first, then what is not on it.
 
 Every turn that was edited or asked again begins a branch. Who reads a conversation reads one way through it; the rest
-is kept behind it, in the order of the tree, and never between. Files may hold circles and chains of any depth, so nothing
-here recurses, and no node is met twice.
+is kept behind it, in the order of the tree, and never between. Files may hold circles and chains of any depth, so
+nothing here recurses, and no node is met twice.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -108,10 +108,17 @@ EXPECTED: list[Record] = [
     Preference(category="language", key="reply_in", value="Thai", confidence=0.7, source="explicit", at=AT_MS),
     Lesson(situation="a test", mistake="slept", correction="wait for it", at=AT_MS),
     Section(section="identity", content="A gardener.", at=AT_MS),
-    Message(conversation="s1", id="interaction/1", role="user", content="hello", at=AT_MS, captured=Captured("prompt")),
     Message(
         conversation="s1",
-        id="interaction/2",
+        id=f"interaction/1@{AT_MS}",
+        role="user",
+        content="hello",
+        at=AT_MS,
+        captured=Captured("prompt"),
+    ),
+    Message(
+        conversation="s1",
+        id=f"interaction/2@{AT_MS}",
         role="assistant",
         content="tool=bash",
         at=AT_MS,
@@ -121,7 +128,7 @@ EXPECTED: list[Record] = [
     ),
     Message(
         conversation="th-memory-mcp",
-        id="interaction/3",
+        id=f"interaction/3@{AT_MS}",
         role="system",
         content="boom",
         at=AT_MS,
@@ -147,7 +154,7 @@ def test_the_second_version_says_memories_and_links_beside(tmp_path: Path):
     rows = {**FIRST, "memories": [basil, {**MEMORY, "id": 2, "content": "Sun."}], "memory_links": [LINK]}
     first = Message(
         conversation="memories",
-        id="2",
+        id=f"2@{AT_MS}",
         role="system",
         content="Sun.",
         at=AT_MS,
@@ -156,14 +163,14 @@ def test_the_second_version_says_memories_and_links_beside(tmp_path: Path):
     )
     second = Message(
         conversation="memories",
-        id="1",
+        id=f"1@{AT_MS}",
         role="system",
         content="Basil is planted.",
         at=AT_MS,
         kind="semantic",
         importance=50,
         project="garden",
-        links=(Link("supports", "memories", "2"),),
+        links=(Link("supports", "memories", f"2@{AT_MS}"),),
     )
     expected = by_what_they_are([*EXPECTED, first, second])
     for path in (database(tmp_path / "a.db", rows), export(tmp_path / "a.json", rows, named=True)):
@@ -235,7 +242,10 @@ def test_what_was_taken_back_stays_away_and_is_counted_with_its_links(tmp_path: 
     ]
     notes = Notes()
     records = memories(tmp_path, *rows, memory_links=links, notes=notes)
-    assert {record.id: [link.id for link in record.links] for record in records} == {"3": [], "4": ["3"]}
+    assert {record.id: [link.id for link in record.links] for record in records} == {
+        f"3@{AT_MS}": [],
+        f"4@{AT_MS}": [f"3@{AT_MS}"],
+    }
     assert notes.passed_over == {
         "deleted memory": 1,
         "superseded memory": 1,
@@ -247,7 +257,7 @@ def test_a_memory_links_to_what_it_took_the_place_of(tmp_path: Path):
     links = [{"source_memory_id": 2, "relation": "supersedes", "target_memory_id": 1}]
     first, second = memories(tmp_path, {}, {"supersedes_id": 1}, memory_links=links)
     assert not first.links
-    assert second.links == (Link("supersedes", "memories", "1"),)
+    assert second.links == (Link("supersedes", "memories", f"1@{AT_MS}"),)
 
 
 def test_more_links_than_a_message_can_have_are_noted(tmp_path: Path):
@@ -255,7 +265,7 @@ def test_more_links_than_a_message_can_have_are_noted(tmp_path: Path):
     notes = Notes()
     records = memories(tmp_path, *[{}] * (RELATIONS_MAX + 3), memory_links=[*links, links[0]], notes=notes)
     [linked] = [record for record in records if record.links]
-    assert [link.id for link in linked.links] == [str(number + 2) for number in range(RELATIONS_MAX)]
+    assert [link.id for link in linked.links] == [f"{number + 2}@{AT_MS}" for number in range(RELATIONS_MAX)]
     assert notes.skipped_count == 1
 
 
@@ -268,8 +278,16 @@ def test_a_preference_or_lesson_that_was_copied_to_the_memories_counts_once(tmp_
     ]
     notes = Notes()
     tables = {table: FIRST[table] for table in ("preferences", "lessons")}
-    assert [record.id for record in memories(tmp_path, *rows, notes=notes, **tables)] == ["3", "4"]
+    assert [record.id for record in memories(tmp_path, *rows, notes=notes, **tables)] == [f"3@{AT_MS}", f"4@{AT_MS}"]
     assert notes.passed_over == {"memory that has a table of its own": 2}
+
+
+def test_ids_that_count_up_on_two_devices_stay_two(tmp_path: Path):
+    for name in ("laptop", "desktop"):
+        (tmp_path / name).mkdir()
+    [one] = memories(tmp_path / "laptop", {})
+    [other] = memories(tmp_path / "desktop", {"created_at": "2025-01-01T00:00:00Z"})
+    assert one.id != other.id
 
 
 def test_entities_and_relations_are_counted(tmp_path: Path):
@@ -332,7 +350,7 @@ def test_an_export_that_is_cut_off_keeps_the_rows_that_are_whole(tmp_path: Path)
     notes = Notes()
     records = read(path, notes=notes)
     assert {type(record).__name__ for record in records} == {"Message", "Preference", "Lesson", "Section"}
-    assert "interaction/2" in {record.id for record in records if isinstance(record, Message)}
+    assert f"interaction/2@{AT_MS}" in {record.id for record in records if isinstance(record, Message)}
     assert notes.skipped
 
 
@@ -352,7 +370,7 @@ def test_memories_without_ids_are_known_again(tmp_path: Path):
     path.write_text(json.dumps({"format": "th-memory-mcp/v2", "memories": rows}))
     [record] = read(path)
     assert isinstance(record, Message)
-    assert len(record.id) == 16
+    assert len(record.id.partition("@")[0]) == 16
     assert read(path) == [record]
 
 
