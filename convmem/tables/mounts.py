@@ -22,9 +22,9 @@ from convmem import files, folders
 from convmem.domain import Access
 from convmem.errors import Busy, Stopping, StoreFailed, TableNotFound, TableRequired
 from convmem.limits import BUSY_RETRY_MS, OPENING_WAIT_MS_MAX, TABLES_SHOWN_MAX
-from convmem.tables import foreign_aliases, scanning
+from convmem.tables import foreign_aliases, kept, scanning
 from convmem.tables.names import folded
-from convmem.tables.places import GLOBAL_FILE, LOCK_FILE, Places, Root, Scope
+from convmem.tables.places import LOCK_FILE, Places, Root, Scope
 from convmem.tables.scanning import Broken, Found, Mount
 
 # How many of the tables that cannot be used stand by name among the reasons why the daemon is not simply well.
@@ -199,10 +199,8 @@ class Mounts:
         root = self.root("user")
         if root is None:
             return None
-        found = [(GLOBAL_FILE, root.aliases)]
-        for name in scanning.candidates(root):
-            found += [(f"{name}/{path.name}", path) for path in (root.schema(name), root.rows(name))]
-        return [(name, path) for name, path in found if folders.is_file(path)]
+        here = [mount.table for mount in self._by_name.values() if mount.root == root and not mount.is_default]
+        return kept.files(root, self.places.single, here)
 
     def reasons(self) -> list[str]:
         """Why tables are not simply well: roots and tables that cannot be used, a few of them by name."""

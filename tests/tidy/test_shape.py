@@ -83,7 +83,18 @@ MAY_IMPORT: dict[str, set[str]] = {
 # A part that stands in several files.
 SAME_PART = {
     **dict.fromkeys(
-        ("access", "apart", "backup_arguments", "backups", "checking", "exchange", "exports", "health"), "engine"
+        (
+            "access",
+            "apart",
+            "backup_arguments",
+            "backup_tables",
+            "backups",
+            "checking",
+            "exchange",
+            "exports",
+            "health",
+        ),
+        "engine",
     ),
     **dict.fromkeys(("indexer", "maintenance", "phases", "reading", "scrub", "spools", "table_reading"), "engine"),
     **dict.fromkeys(
@@ -217,7 +228,8 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "places": {"history"},
         "create": {"history", "purge_marks"},
         "scanning": {"model", "create", "history", "names", "places", "schema"},
-        "mounts": {"names", "places", "scanning", "foreign_aliases"},
+        "kept": {"places", "scanning"},
+        "mounts": {"kept", "names", "places", "scanning", "foreign_aliases"},
         "fields": set(),
         "inputs": {"fields"},
         "offering": set(),
@@ -292,6 +304,7 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
 # Modules that no test file mirrors, and why.
 WITHOUT_A_TEST_FILE = {
     "backup_arguments.py": "tests/unit/test_backups.py",
+    "backup_tables.py": "tests/e2e/test_odd_table_files.py",
     "liveness.py": "a daemon that is looked at: tests/e2e/test_services.py",
     "connecting/misfits.py": "tests/unit/connecting/test_jsonc.py",
     "fingerprints.py": "tests/unit/messages/test_fingerprints.py",
@@ -331,6 +344,7 @@ WITHOUT_A_TEST_FILE = {
     "tables/dumping.py": "tests/unit/tables/test_tools.py",
     "tables/fields.py": "tests/unit/tables/test_tools.py",
     "tables/inputs.py": "tests/unit/tables/test_tools.py",
+    "tables/kept.py": "tests/e2e/test_odd_table_files.py",
     "tables/matches.py": "tests/unit/tables/test_batch.py",
     "tables/offering.py": "what tools say alike: tests/contract/test_tools.py",
     "tables/places.py": "paths: tests/unit/tables/test_scanning.py",
