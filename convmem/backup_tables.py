@@ -6,7 +6,7 @@ replaced as a whole and can be read as it is.
 
 import errno
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -34,6 +34,7 @@ def parts(mounting: Mounting | None, own_files: RealFiles, is_stopped: Callable[
     taken: set[str] = set()
     for below, path in found:
         name = f"tables/{below}"
+        opened: Callable[[], AbstractContextManager[files.File]]
         opened = partial(_rows if below.endswith(".db") else _schema, path, own_files, is_stopped)
         if not TABLE_PART.fullmatch(name):
             name, opened = ascii(name)[1:-1], partial(_refused, "no table may have this name")
