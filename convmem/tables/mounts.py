@@ -7,8 +7,11 @@ comes again with the mount of the new schema. So no row is ever checked against 
 A root belongs to one process (a kernel lock on its `.lock`), else two daemons would answer for the same rows. A root or
 a table that cannot be used is listed with the reason and stops nothing else.
 
-Rejected: to look at the disk on every call (a hundred stats a call), and to watch it (a half-written schema would be
-read while its owner still types).
+What was mounted must still stand where it stood whenever it is asked for (standing.py): else it is one that cannot be
+used until a reload.
+
+Rejected: to look for tables on every call (a hundred stats a call), and to watch the disk (a half-written schema would
+be read while its owner still types).
 """
 
 import asyncio
@@ -20,15 +23,13 @@ from typing import Any, NamedTuple
 
 from convmem import files, folders
 from convmem.domain import Access
-from convmem.errors import Busy, Stopping, StoreFailed, TableNotFound, TableRequired
+from convmem.errors import Busy, Stopping, StorageFault, StoreFailed, TableNotFound, TableRequired
 from convmem.limits import BUSY_RETRY_MS, OPENING_WAIT_MS_MAX, TABLES_SHOWN_MAX
-from convmem.tables import foreign_aliases, kept, scanning
+from convmem.tables import foreign_aliases, kept, scanning, unusable
 from convmem.tables.names import folded
 from convmem.tables.places import LOCK_FILE, Places, Root, Scope
-from convmem.tables.scanning import Broken, Found, Mount
-
-# How many of the tables that cannot be used stand by name among the reasons why the daemon is not simply well.
-REASONS_SHOWN = 3
+from convmem.tables.scanning import Found, Mount
+from convmem.tables.unusable import Broken
 
 
 class Reloaded(NamedTuple):
@@ -66,6 +67,8 @@ class Mounts:
     _closed_roots: list[Broken] = field(default_factory=list)
     _by_name: Mapping[str, Mount] = field(default_factory=dict)
     _broken: list[Broken] = field(default_factory=list)
+    # Files of tables that could no longer be used since the last reload.
+    _fallen: list[Path] = field(default_factory=list)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
     _is_open: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -116,8 +119,9 @@ class Mounts:
                 await foreign_aliases.take_over(access, root, list(found.mounts.values()))
             before = self._by_name
             reloaded = self._taken(found)
-            for name in reloaded.removed:
-                await access.release_file(before[name].file.path)
+            fallen, self._fallen = self._fallen, []
+            for path in (*fallen, *(before[name].file.path for name in reloaded.removed)):
+                await access.release_file(path)
             return reloaded
 
     def _taken(self, found: Found) -> Reloaded:
@@ -165,12 +169,28 @@ class Mounts:
             if self.places.single is None:
                 raise TableRequired("say which table is meant", field="table")
             default = next((mount for mount in self._by_name.values() if mount.is_default), None)
-            if default is None:
+            if default is None or not self._stands(default):
                 raise self.not_found(None)
             return default
-        if table not in self._by_name:
+        if table not in self._by_name or not self._stands(self._by_name[table]):
             raise self.not_found(table)
         return self._by_name[table]
+
+    def _stands(self, mount: Mount) -> bool:
+        """True if a table is where it was mounted; else it is one that cannot be used from here on."""
+        fault = mount.standing.fault(mount.file.path)
+        if fault is None:
+            return True
+        mount.is_retired = True
+        self._fallen.append(mount.file.path)
+        self._by_name = {name: other for name, other in self._by_name.items() if other is not mount}
+        broken = Broken(mount.table, mount.scope, fault, is_default=mount.is_default, code=StorageFault.code)
+        self._broken = [*self._broken, broken]
+        return False
+
+    def _look_at_all(self) -> None:
+        for mount in list(self._by_name.values()):
+            self._stands(mount)
 
     def taken_by(self, table: str) -> Mount | None:
         """The mount whose name cannot be told from this one where case does not count."""
@@ -185,11 +205,12 @@ class Mounts:
         return sorted(self._by_name)
 
     def mounts(self) -> list[Mount]:
-        """All tables, by name."""
+        """All tables, by name, as they were mounted."""
         return [self._by_name[name] for name in self.names()]
 
     def facts(self) -> dict[str, Any]:
         """What health says of tables."""
+        self._look_at_all()
         shown = [broken.facts() for broken in self._broken[:TABLES_SHOWN_MAX]]
         is_cut = {"truncated": True} if len(self._broken) > TABLES_SHOWN_MAX else {}
         return {"mounted": len(self._by_name), "broken": shown, **is_cut}
@@ -199,17 +220,17 @@ class Mounts:
         root = self.root("user")
         if root is None:
             return None
-        here = [mount.table for mount in self._by_name.values() if mount.root == root and not mount.is_default]
-        return kept.files(root, self.places.single, here)
+        here = {mount.table for mount in self._by_name.values() if mount.root == root and not mount.is_default}
+        # One that cannot be used may have lost its file: what a backup has of it must stay there.
+        lost = {
+            one.table for one in self._broken if one.table is not None and one.scope == "user" and not one.is_default
+        }
+        return kept.files(root, self.places.single, here | lost)
 
     def reasons(self) -> list[str]:
         """Why tables are not simply well: roots and tables that cannot be used, a few of them by name."""
-        closed = [f"tables of scope {root.scope}: {root.reason}" for root in self._closed_roots]
-        tables = [broken for broken in self._broken if broken.table is not None]
-        shown = [broken.facts() for broken in tables[:REASONS_SHOWN]]
-        named = [f"the table {facts['table']} cannot be used: {facts['reason']}" for facts in shown]
-        more = len(tables) - len(named)
-        return closed + named + ([f"{more} more tables cannot be used"] if more else [])
+        self._look_at_all()
+        return unusable.reasons(self._broken or self._closed_roots)
 
     def not_found(self, table: str | None) -> TableNotFound:
         """What whoever asks for a table is told if there is none that can be used."""

@@ -28,6 +28,7 @@ from convmem.tables.names import folded, table_name_fault
 from convmem.tables.places import Root, Scope
 from convmem.tables.scanning import Mount
 from convmem.tables.schema_inputs import SchemaCreate, SchemaDelete, SchemaUpdate
+from convmem.tables.unusable import Unusable
 from convmem.targets import TableFile
 
 
@@ -94,7 +95,7 @@ async def refuse_if_edited(mount: Mount) -> None:
     """Conflict if the schema's file says something else than what is mounted: somebody's edit would be lost."""
     try:
         is_as_mounted = await asyncio.to_thread(scanning.read_schema, mount.schema_file) == mount.schema
-    except (OSError, SchemaError, scanning.NoTable, scanning.Unusable):
+    except (OSError, SchemaError, scanning.NoTable, Unusable):
         is_as_mounted = False
     if not is_as_mounted:
         raise Conflict("the file of the schema was changed meanwhile; look at it, then call reload", field="table")
