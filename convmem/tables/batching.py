@@ -7,12 +7,11 @@ table is mounted anew behind it (schema_changes.py). One that changes rows alone
 import asyncio
 from typing import Any
 
-from convmem import folders
 from convmem.domain import Access
 from convmem.errors import Busy, Invalid, TableNotFound
 from convmem.limits import REPLY_BYTES_DEFAULT, REPLY_ENVELOPE_BYTES
 from convmem.reply_bytes import reply_bytes
-from convmem.tables import backing_up, batch_ops, scanning, schema_changes
+from convmem.tables import backing_up, batch_ops, making, scanning, schema_changes
 from convmem.tables.batch import Done, RunBatch
 from convmem.tables.batch_ops import Batch
 from convmem.tables.disk import refused_by_disk
@@ -51,7 +50,6 @@ def _for(mount: Mount, batch: Batch, ask: SchemaBatch) -> RunBatch:
 
 
 async def _changing_schema(access: Access, mounts: Mounts, ask: SchemaBatch, table: str | None, batch: Batch) -> Done:
-    is_new = False
     try:
         command = _for(mounts.table(table), batch, ask)
     except TableNotFound:
@@ -59,18 +57,17 @@ async def _changing_schema(access: Access, mounts: Mounts, ask: SchemaBatch, tab
             raise
         assert table is not None
         command = await _making(mounts, ask, table, batch)
-        is_new = not folders.is_anything(command.root.directory(table))
-        with refused_by_disk(table):
-            await asyncio.to_thread(folders.make, command.root.directory(table))
-    if command.mount is not None and not ask.dry_run:
+        async with making.place(access, mounts, command.root, table, is_dry=ask.dry_run):
+            made: Done = await access.write(command)
+        return made
+    if not ask.dry_run:
+        assert command.mount is not None
         await schema_changes.refuse_if_edited(command.mount)
         await backing_up.back_up(access, mounts.places, command.mount)
     try:
         outcome: Done = await access.write(command)
     finally:
         await mounts.refresh(access, command.table)
-        if is_new and command.table not in mounts.names():
-            await _undone(access, command)
     return outcome
 
 
@@ -86,20 +83,6 @@ async def _making(mounts: Mounts, ask: SchemaBatch, table: str, batch: Batch) ->
     return RunBatch(
         file, table, root, places.keeping, None, batch.ops, ask.size_bytes, ask.dry_run, redacts=places.redacts
     )
-
-
-async def _undone(access: Access, command: RunBatch) -> None:
-    """Take away the directory of a table that came to nothing."""
-    await access.release_file(command.target.path)
-    directory = command.root.directory(command.table)
-
-    def remove() -> None:
-        for suffix in ("", "-wal", "-shm"):
-            folders.remove(directory / f"{command.target.path.name}{suffix}")
-        folders.remove_empty(directory)
-
-    with refused_by_disk(command.table):
-        await asyncio.to_thread(remove)
 
 
 def _facts(outcome: Done, ask: SchemaBatch) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from convmem import folders
 from convmem.domain import Access
 from convmem.errors import CallerError, Conflict, Invalid, SchemaError, SchemaExists, TableNotFound
 from convmem.limits import ROWS_CHECKED_AT_ONCE
-from convmem.tables import backing_up, queries, scanning, schema
+from convmem.tables import backing_up, making, queries, scanning, schema
 from convmem.tables import data as row_data
 from convmem.tables.commands import DeclareSchema
 from convmem.tables.disk import refused_by_disk
@@ -47,12 +47,8 @@ async def created(access: Access, mounts: Mounts, ask: SchemaCreate) -> dict[str
         facts |= {"rows": rows, "rows_failing": failing}
     if ask.dry_run:
         return {**facts, "dry_run": True}
-    with refused_by_disk(new.table):
-        await asyncio.to_thread(folders.make, root.directory(new.table))
-    try:
+    async with making.place(access, mounts, root, new.table):
         await access.write(DeclareSchema(file, schema.render(new), None, adopts=ask.adopt))
-    finally:
-        await mounts.refresh(access, new.table)
     return facts
 
 

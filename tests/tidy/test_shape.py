@@ -247,7 +247,9 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
             *("data", "queries", "changes", "conditions", "history", "places", "scanning", "schema"),
             *("matches", "statements", "batch_ops", "cleaning"),
         },
+        "making": {"disk", "mounts", "places"},
         "batching": {
+            "making",
             "names",
             "scanning",
             "mounts",
@@ -347,6 +349,7 @@ WITHOUT_A_TEST_FILE = {
     "tables/fields.py": "tests/unit/tables/test_tools.py",
     "tables/inputs.py": "tests/unit/tables/test_tools.py",
     "tables/kept.py": "tests/e2e/test_odd_table_files.py",
+    "tables/making.py": "tests/unit/tables/test_schema_changes.py",
     "tables/matches.py": "tests/unit/tables/test_batch.py",
     "tables/offering.py": "what tools say alike: tests/contract/test_tools.py",
     "tables/places.py": "paths: tests/unit/tables/test_scanning.py",
