@@ -195,6 +195,8 @@ def _from_file(path: Path) -> Iterator[tuple[str, Found]]:
 def _lines(path: Path) -> list[str]:
     if not os.access(path.parent, os.X_OK):
         return []  # Nothing in there can be meant for us; a data directory like this is refused when it is opened.
+    if path.exists() and not path.is_file():
+        raise SettingInvalid(f"{path} is no regular file", setting=SETTINGS_FILE)
     try:
         data = files.read_text(path, bytes_max=SETTINGS_FILE_BYTES_MAX + 1) or b""
     except OSError as error:

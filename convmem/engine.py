@@ -138,7 +138,7 @@ class Engine:
         self.folded = Folded(done, total)
 
     async def _serve(self, store: Store) -> None:
-        self._table_reading = TableReading(TableFiles(self._domains, self.clock), self.clock)
+        self._table_reading = TableReading(TableFiles(self._domains, self.clock), self.clock, self.is_stopped)
         self.writer = Writer(store, self._table_reading.files)
         self.reading = Reading(self.files, store.facts().generation, self.indexer.doubt)
         async with asyncio.TaskGroup() as tasks:

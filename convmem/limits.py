@@ -165,8 +165,8 @@ ROW_FIELDS_MAX, ROW_DATA_BYTES_MAX = 256, 1 * MIB
 # How much of a row a change echoes, how many rows that begin alike are named, how long a receipt of `create` is kept.
 ROW_ECHO_BYTES_MAX, ID_CANDIDATES_MAX = 16 * KIB, 20
 ROW_RECEIPTS_S_MAX = 30 * 24 * 3600
-# A statement of a caller's: how large it may be, and how long it may take.
-STATEMENT_BYTES_MAX, STATEMENT_MS_MAX = 64 * KIB, 250
+# A statement of a caller's: how large it may be; how long those of a batch, and the whole batch, may take.
+STATEMENT_BYTES_MAX, STATEMENT_MS_MAX, BATCH_MS_MAX = 64 * KIB, 250, 2_000
 # Rows that are held against a new schema at a time, and what a batch may do at once.
 ROWS_CHECKED_AT_ONCE, BATCH_OPS_MAX, BATCH_ROWS_MAX = 10_000, 1_000, 10_000
 

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import apsw
 
 from convmem.clock import Clock
-from convmem.errors import QueryLimit, StorageFault
-from convmem.limits import QUERY_MS_MAX, TABLE_READERS
+from convmem.errors import QueryLimit, Stopping, StorageFault
+from convmem.limits import BUSY_RETRY_MS, QUERY_MS_MAX, TABLE_READERS
 from convmem.store import table_copy
 from convmem.store.table_files import TableFiles
 from convmem.store.table_store import UNREADABLE
@@ -27,33 +27,45 @@ logger = logging.getLogger("convmem")
 
 Result = TypeVar("Result")
 # One step may be a whole comparison of long texts.
-STEPS_BETWEEN_LOOKS = 500
+STEPS_BETWEEN_LOOKS = 50
 
 
 class TableReading:
     """Reads table files for as long as a store is in use. `files` are those that the writer writes."""
 
-    def __init__(self, files: TableFiles, clock: Clock) -> None:
+    def __init__(self, files: TableFiles, clock: Clock, is_stopped: Callable[[], bool]) -> None:
         self.files = files
         self._clock = clock
+        self._is_stopped = is_stopped
         self._threads = ThreadPoolExecutor(TABLE_READERS, "convmem-tables")
 
     async def read(self, paths: Sequence[Path], query: Callable[..., Result], *arguments: Any) -> Result:
-        """Return `query(connection, *arguments)` (see TableReaders.read). QueryLimit if it takes too long."""
+        """Return `query(connection, *arguments)` (see TableReaders.read). QueryLimit if it takes too
+        long, Stopping once the daemon stops."""
         loop = asyncio.get_running_loop()
         result: Result = await loop.run_in_executor(self._threads, self._read, paths, query, arguments)
         return result
 
     def _read(self, paths: Sequence[Path], query: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
+        self._refuse_if_stopped()
         result: Result = self.files.readers.read(paths, self._limited, query, arguments)
         return result
 
+    def _refuse_if_stopped(self) -> None:
+        if self._is_stopped():
+            raise Stopping("the daemon is stopping", retry_after_ms=BUSY_RETRY_MS)
+
     def _limited(self, connection: apsw.Connection, query: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
         end_ms = self._clock.monotonic_ms() + QUERY_MS_MAX
-        connection.set_progress_handler(lambda: self._clock.monotonic_ms() > end_ms, STEPS_BETWEEN_LOOKS)
+
+        def is_over() -> bool:
+            return self._is_stopped() or self._clock.monotonic_ms() > end_ms
+
+        connection.set_progress_handler(is_over, STEPS_BETWEEN_LOOKS)
         try:
             return query(connection, *arguments)
         except apsw.InterruptError:
+            self._refuse_if_stopped()
             raise QueryLimit(f"this took longer than {QUERY_MS_MAX} ms; ask for less", ms_max=QUERY_MS_MAX) from None
         except (apsw.SQLError, apsw.MismatchError, *UNREADABLE) as fault:
             logger.error("%s found what it does not understand in a table's file", query.__name__, exc_info=fault)

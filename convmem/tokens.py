@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from convmem import files
-from convmem.clock import Clock, secret_bytes
+from convmem.clock import Clock, secret_bytes, sleep_ms
 from convmem.errors import Busy, Conflict, DiskFault, Invalid, NotFound
 from convmem.limits import BUSY_RETRY_MS, TOKEN_NAME_BYTES_MAX, TOKENS_BYTES_MAX, TOKENS_MAX
 from convmem.reach import Reach
@@ -31,6 +31,7 @@ FILE, LOCK = "tokens.json", "tokens.lock"
 MARK, SECRET_BYTES = "cvm_", 32
 # The device of the one token of the environment, and of callers who need none.
 RESERVED = frozenset({"env", "local"})
+LOCK_TRIES, LOCK_PAUSE_MS = 200, 25
 Stand = tuple[int, int, int] | None
 
 
@@ -61,9 +62,13 @@ class Made(NamedTuple):
 
 def read(directory: Path) -> tuple[Token, ...]:
     """The tokens of a data directory, none if there is no file. ValueError if it is not one of ours, OSError."""
-    data = files.read_text(directory / FILE, bytes_max=TOKENS_BYTES_MAX + 1)
-    if data is None:
+    place = directory / FILE
+    if not os.path.lexists(place):
         return ()
+    if not place.is_file():
+        # A link that leads nowhere, or what would be waited for without end (a pipe).
+        raise ValueError("it is not a regular file")
+    data = files.read_text(place, bytes_max=TOKENS_BYTES_MAX + 1) or b""
     if len(data) > TOKENS_BYTES_MAX:
         raise ValueError("the file is too large")
     try:
@@ -93,7 +98,7 @@ def create(directory: Path, name: str, scope: Reach, profile: str | None, clock:
 
 def revoke(directory: Path, name: str) -> int:
     """Take a token away; how many are left. NotFound, DiskFault, Busy."""
-    if not (directory / FILE).exists():
+    if not os.path.lexists(directory / FILE):
         raise NotFound("there are no tokens", field="name")
     with _changing(directory) as known:
         left = tuple(one for one in known if one.name != name)
@@ -106,15 +111,22 @@ def revoke(directory: Path, name: str) -> int:
 @contextmanager
 def _changing(directory: Path) -> Iterator[tuple[Token, ...]]:
     try:
-        held = files.lock(directory / LOCK)
-        if held is None:
-            raise Busy("somebody else is changing the tokens", retry_after_ms=BUSY_RETRY_MS)
+        held = _locked(directory)
         try:
             yield read(directory)
         finally:
             held.close()
     except (OSError, ValueError) as error:
         raise DiskFault(f"{FILE} cannot be changed: {error}", path=FILE) from error
+
+
+def _locked(directory: Path) -> files.HeldLock:
+    """The lock of the file, waited for: whoever has it holds it for a moment only. Busy."""
+    for _ in range(LOCK_TRIES):
+        if (held := files.lock(directory / LOCK)) is not None:
+            return held
+        sleep_ms(LOCK_PAUSE_MS)
+    raise Busy("somebody else is changing the tokens", retry_after_ms=BUSY_RETRY_MS)
 
 
 def _write(directory: Path, tokens: tuple[Token, ...]) -> None:
@@ -157,7 +169,7 @@ class TokenBook:
             status = os.stat(self._directory / FILE)
             stand: Stand = (status.st_ino, status.st_mtime_ns, status.st_size)
         except FileNotFoundError:
-            stand = None
+            stand = (0, 0, 0) if os.path.lexists(self._directory / FILE) else None
         except OSError:
             stand = (0, 0, 0)
         if stand == self._stand and not self._is_damaged:

@@ -160,7 +160,9 @@ def _write(program: Client, around: Surroundings, server: Server) -> None:
 
     def edit(text: str) -> str:
         keys = program.path_in(documents.meaning(program.form, text))
-        return documents.with_entry(program.form, text, keys, program.entry(server, keys), program.ours)
+        before = documents.entry_at(program.form, text, keys)
+        entry, ours = clients.with_additions(program, before, program.entry(server, keys))
+        return documents.with_entry(program.form, text, keys, entry, ours)
 
     changed, backup = _changed(path, edit)
     if not changed:

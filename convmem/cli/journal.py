@@ -2,7 +2,8 @@
 
 What a journal line quotes may come from a caller: a path, a header, a client's name. Control characters could forge
 lines or drive the terminal, bidirectional ones could make a line read as another; both are shown as escapes. The
-content of messages is never handed to the journal at all.
+content of messages is never handed to the journal at all, and a token that stands where none belongs (in a path, in a
+name) is shown without its secret.
 
 Who starts a process does not always read its stderr, and a full pipe would hold the writing process for ever. So a line
 is written only as far as it is taken at once; what is lost is counted, and the count stands before the next line.
@@ -21,6 +22,8 @@ from typing import TextIO
 HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
 )
+# A device token (tokens.py), also in capitals: host names are written in either.
+TOKEN = re.compile("(cvm_)[0-9A-Za-z_-]{16,}", re.IGNORECASE)
 OWN_LOGGER = "convmem"
 
 
@@ -110,7 +113,7 @@ class TextLines(logging.Formatter):
         line = f"{_at(record)} {record.levelname.lower()} {record.name}: {record.getMessage()}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
-        return visible(line)
+        return visible(TOKEN.sub(r"\1[…]", line))
 
 
 class JSONLines(TextLines):
@@ -126,4 +129,4 @@ class JSONLines(TextLines):
         line |= getattr(record, "facts", {})
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
-        return visible_json(json.dumps(line, ensure_ascii=False))
+        return visible_json(TOKEN.sub(r"\1[…]", json.dumps(line, ensure_ascii=False)))

@@ -28,9 +28,9 @@ def create(
     """Make a token and show it, once."""
     reach = next((known for known in REACHES if known == scope), None)
     if reach is None:
-        raise CallFailed(f"--scope is one of {', '.join(REACHES)}")
+        raise typer.BadParameter(f"--scope is one of {', '.join(REACHES)}")
     if profile is not None and profile not in config.PROFILES:
-        raise CallFailed(f"--profile is one of {', '.join(config.PROFILES)}")
+        raise typer.BadParameter(f"--profile is one of {', '.join(config.PROFILES)}")
     settings = settings_of(context, data_dir=data_dir)
     from convmem.files import RealFiles
     from convmem.holding import usable

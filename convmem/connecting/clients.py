@@ -230,6 +230,31 @@ CLIENTS: Mapping[str, Client] = {
 }
 
 
+# What a person may have added to of an entry by command, or by URL: names and values, or names alone.
+_BESIDE_A_COMMAND = ("env", "environment", "env_vars")
+_BESIDE_A_URL = ("headers", "http_headers", "env_http_headers")
+_OWN_NAMES = frozenset({"authorization", TOKEN_VARIABLE.lower()})
+
+
+def with_additions(client: Client, before: Any, wanted: Entry) -> tuple[Entry, frozenset[str]]:
+    """What an entry is to say where one stands already, and which of its keys are decided on: variables and headers of
+    the person's own stay, as far as they are for the same kind of entry.
+    """
+    decided, ours = dict(wanted), set(client.ours)
+    for key in _BESIDE_A_URL if "url" in wanted else _BESIDE_A_COMMAND:
+        added = before.get(key) if isinstance(before, dict) else None
+        if client.form == "toml" and key not in wanted and key != "env_vars":
+            ours.discard(key)
+        elif isinstance(added, dict):
+            theirs = {name: value for name, value in added.items() if name.lower() not in _OWN_NAMES}
+            decided[key] = {**theirs, **wanted.get(key, {})}
+        elif isinstance(added, list):
+            decided[key] = [*(one for one in added if one != TOKEN_VARIABLE), *wanted.get(key, [])]
+        if not decided.get(key, True):
+            del decided[key]
+    return decided, frozenset(ours)
+
+
 def named(text: str) -> Client | None:
     """The client that a person means by a name, in whatever case and with blanks or underscores for hyphens."""
     plain = "-".join(text.lower().replace("_", " ").split())

@@ -87,9 +87,9 @@ def tokens(here: Here) -> Iterator[Finding]:
         return
     if mode & FOR_OTHERS:
         yield found("tokens-open", f"{path}, mode {mode & 0o7777:04o}", f"chmod 600 {shown}")
-    elif not known:
+    if not known:
         yield found("tokens-revoked", f"{path} holds none", f"rm {shown}")
-    else:
+    elif not mode & FOR_OTHERS:
         yield found("tokens-ok", f"{len(known)} of devices: {', '.join(one.name for one in known[:10])}")
 
 

@@ -1,31 +1,28 @@
 """What a caller wants to know of many rows at once, of one table or several: how many, a sum, the least, groups.
 
-The idea: SQLite adds up and counts, and what it would say inexactly is put together here. A sum of integers is exact:
-it is added up as two halves, so that neither can overflow on the way, and refused only if the whole is beyond int64.
-Only values of the type that the schema says count; a sum of nothing is null, as the least of nothing is.
+The idea: SQLite adds up and counts, and what it would say inexactly is put together by methods.py. Only values of the
+type that the schema says count; a sum of nothing is null, as the least of nothing is.
 
 A group's key is the value of a field: true, 1 and "1" are three keys, 1 and 1.0 are one; rows without a value are the
 group of null. What `having` and `order` say of groups is the same filter and the same order as of rows, over fields
 `key` (or the name of the field), `count` and `value`.
-
-Rejected: SQLite's own sum() of integers (an error if it overflows on the way to a sum that fits).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cmp_to_key
 from heapq import nsmallest
-from math import isfinite
 from typing import Any, NamedTuple
 
 import apsw
 import msgspec
 
 from convmem.errors import AggregateRefused
-from convmem.limits import AGGREGATE_SOURCES_MAX, GROUPS_LIMIT_DEFAULT, GROUPS_LIMIT_MAX, INT64_MAX, INT64_MIN
+from convmem.limits import AGGREGATE_SOURCES_MAX, GROUPS_LIMIT_DEFAULT, GROUPS_LIMIT_MAX
 from convmem.tables import filters, ordering
 from convmem.tables.conditions import IS_AN_OBJECT, Piece, field_value, to_sql
 from convmem.tables.filters import SCALARS, Filter, field_at, object_at, refuse
+from convmem.tables.likeness import Look
+from convmem.tables.methods import METHODS
 from convmem.tables.model import Field, FieldType, TableSchema
 
 
@@ -71,55 +68,6 @@ class Group(msgspec.Struct, frozen=True):
     value: Any
 
 
-class Method(NamedTuple):
-    """How a scalar is found: of which types, which columns of SQL over `v`, and what they make together."""
-
-    of: tuple[FieldType, ...]
-    columns: tuple[str, ...]
-    made: Callable[..., Any]
-
-
-def _total(high: int | None, low: int | None, real: float | None) -> int | float | None:
-    """The sum of integers, from their halves, and of fractions."""
-    if high is None and real is None:
-        return None
-    whole = ((high or 0) << 32) + (low or 0)
-    if real is None:
-        if not INT64_MIN <= whole <= INT64_MAX:
-            raise AggregateRefused("the sum of these integers is beyond 64 bits; filter the rows, or take their avg")
-        return whole
-    return _finite(Fraction(whole) + Fraction(real) if isfinite(real) else None)
-
-
-def _mean(high: int | None, low: int | None, real: float | None, count: int) -> float | None:
-    if not count:
-        return None
-    if real is not None and not isfinite(real):
-        return _finite(None)
-    return _finite((((high or 0) << 32) + (low or 0) + Fraction(real or 0)) / count)
-
-
-def _finite(value: Fraction | None) -> float:
-    try:
-        if value is not None:
-            return float(value)
-    except OverflowError:
-        pass
-    raise AggregateRefused("the sum of these numbers is too large")
-
-
-_HALVES = (
-    "sum(CASE typeof(v) WHEN 'integer' THEN v >> 32 END)",
-    "sum(CASE typeof(v) WHEN 'integer' THEN v & 4294967295 END)",
-    "sum(CASE typeof(v) WHEN 'real' THEN v END)",
-)
-METHODS: Mapping[str, Method] = {
-    "count": Method((), ("count(*)",), lambda count: count),
-    "sum": Method(("number",), _HALVES, _total),
-    "avg": Method(("number",), (*_HALVES, "count(v)"), _mean),
-    "min": Method(("number", "string"), ("min(v)",), lambda least: least),
-    "max": Method(("number", "string"), ("max(v)",), lambda greatest: greatest),
-}
 KINDS = (*METHODS, "group_by")
 
 
@@ -194,7 +142,7 @@ def run(
         raise AggregateRefused(f"at most {AGGREGATE_SOURCES_MAX} tables are looked at together, not {len(sources)}")
     if isinstance(aggregator, Groups):
         # One more than is shown tells whether there are more.
-        found = _chosen(_found(connection, sources, filter_, aggregator), aggregator)
+        found = _chosen(_found(connection, sources, filter_, aggregator), aggregator, lambda: _look(connection))
         shown = [_facts(group, aggregator) for group in found[: aggregator.limit]]
         is_cut = {"truncated": True} if len(found) > aggregator.limit else {}
         return {"kind": "groups", "value": shown, **is_cut}
@@ -216,11 +164,16 @@ def _found(
         yield Group(_read_key(key, bool(has_integer)), count, method.made(*columns))
 
 
-def _chosen(found: Iterator[Group], asked: Groups) -> list[Group]:
+def _look(connection: apsw.Connection) -> None:
+    """Have SQLite look at the time, as it does between some dozens of steps: InterruptError once that is over."""
+    connection.execute("WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 99) SELECT sum(x) FROM n")
+
+
+def _chosen(found: Iterator[Group], asked: Groups, look: Look) -> list[Group]:
     """The first groups that fulfil `having`, and one more if there is one; in the order asked for, then by key."""
     if asked.having is not None:
         having, parts = asked.having, asked.parts
-        found = (one for one in found if filters.matches(having, _named(one, parts)))
+        found = (one for one in found if filters.matches(having, _named(one, parts), look))
     order = [*((asked.parts[name], is_descending) for name, is_descending in asked.order), ("key", False)]
 
     def compare(one: Group, other: Group) -> int:

@@ -25,7 +25,7 @@ class AliasCreate(Input):
     filter_template: Annotated[str, Field(max_length=TEMPLATE_BYTES_MAX)] | None = Field(
         default=None, description="JSON of a filter with {{ parameters }}."
     )
-    params_schema: ParamsSchema | None = Field(default=None, description="Names, or JSON Schema, of the parameters.")
+    params_schema: ParamsSchema | None = Field(default=None, description="JSON Schema of the parameters.")
     aggregator: kinds.Object | None = Field(default=None, description="With sources: as of query_aggregate.")
     default_limit: kinds.Limit | None = Field(default=None, description="Rows it gives.")
     description: Annotated[str, Field(max_length=4096)] | None = Field(default=None, description="What it is for.")

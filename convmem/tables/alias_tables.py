@@ -13,6 +13,7 @@ import msgspec
 
 from convmem import strict_json
 from convmem.errors import AliasExists
+from convmem.tables import used_keys
 from convmem.tables.aliases import Alias, not_found
 from convmem.targets import TableDecider, TableFile, TableStamp
 
@@ -73,7 +74,7 @@ def alias_file(path: Any) -> TableFile:
 
 def prepare(connection: apsw.Connection) -> None:
     """Make what is missing, in the transaction that is open."""
-    connection.execute(CREATE)
+    connection.execute(CREATE + used_keys.CREATE)
 
 
 def create(connection: apsw.Connection, command: CreateAlias, stamp: TableStamp) -> None:
@@ -130,7 +131,9 @@ def _has(connection: apsw.Connection, table: str) -> bool:
 def _read(connection: apsw.Connection, rest: str, bindings: tuple[Any, ...]) -> list[Alias]:
     if not _has(connection, "aliases"):
         return []
-    rows = connection.execute(f"SELECT table_name, name, definition FROM aliases {rest}", bindings)
+    # As bytes: another program may have put a text there that is no UTF-8.
+    columns = (f"CAST({column} AS BLOB)" for column in ("table_name", "name", "definition"))
+    rows = connection.execute(f"SELECT {', '.join(columns)} FROM aliases {rest}", bindings)
     found = (_alias(table, name, text) for table, name, text in rows)
     return [alias for alias in found if alias is not None]
 
@@ -138,7 +141,8 @@ def _read(connection: apsw.Connection, rest: str, bindings: tuple[Any, ...]) -> 
 def _alias(table: Any, name: Any, text: Any) -> Alias | None:
     """An alias as it stands; None if another program has made something else of it."""
     try:
-        return msgspec.convert({**strict_json.parse(text.encode()), "table": table, "name": name}, Alias)
+        named = {"table": table.decode(), "name": name.decode()}
+        return msgspec.convert({**strict_json.parse(text), **named}, Alias)
     except (AttributeError, TypeError, ValueError, msgspec.ValidationError):
         return None
 

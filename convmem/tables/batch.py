@@ -2,17 +2,18 @@
 
 The schema is a part of what the operations change, so each is checked by the schema that those before it have left.
 Every row that changes gets its entry of history, whatever changed it. What is refused names the operation and why; the
-savepoint of the command undoes the others. A dry run does it all and undoes it.
+savepoint of the command undoes the others. A dry run does it all and undoes it. Whatever its operations are, a batch
+has two seconds: longer the writer waits for nobody.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import apsw
 
-from convmem.errors import BatchAborted, CallerError, Invalid, SchemaExists, TableNotFound
-from convmem.limits import BATCH_ROWS_MAX, STATEMENT_MS_MAX
+from convmem.errors import BatchAborted, CallerError, Invalid, QueryLimit, SchemaExists, TableNotFound
+from convmem.limits import BATCH_MS_MAX, BATCH_ROWS_MAX
 from convmem.tables import changes, matches, queries, scanning, schema, statements
 from convmem.tables import data as row_data
 from convmem.tables.batch_ops import (
@@ -58,16 +59,17 @@ class Done(NamedTuple):
     changes_schema: bool
 
 
-@dataclass
 class Work:
     """A batch as far as it is done."""
 
-    connection: apsw.Connection
-    command: RunBatch
-    stamp: TableStamp
-    mount: Mount | None
-    end_ms: float | None = None
-    affects: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("inserted", "updated", "deleted"), 0))
+    def __init__(self, connection: apsw.Connection, command: RunBatch, stamp: TableStamp) -> None:
+        self.connection = connection
+        self.command = command
+        self.stamp = stamp
+        self.mount = command.mount
+        self.allowance = statements.Allowance(stamp)
+        self.affects = {"inserted": 0, "updated": 0, "deleted": 0}
+        self._end_ms = stamp.monotonic_ms() + BATCH_MS_MAX
 
     def mounted(self) -> Mount:
         """The table as the operations before have left it."""
@@ -75,11 +77,10 @@ class Work:
             raise TableNotFound("the table is not there at this operation", table=self.command.table)
         return self.mount
 
-    def sql_end_ms(self) -> float:
-        """When all statements of the batch together have taken as long as they may."""
-        if self.end_ms is None:
-            self.end_ms = self.stamp.monotonic_ms() + STATEMENT_MS_MAX
-        return self.end_ms
+    def refuse_if_late(self) -> None:
+        """QueryLimit once the batch has taken as long as it may; asked for each row."""
+        if self.stamp.monotonic_ms() > self._end_ms:
+            raise QueryLimit(f"a batch takes at most {BATCH_MS_MAX} ms; make it smaller", ms_max=BATCH_MS_MAX)
 
     def count(self, what: str, rows: int = 1) -> None:
         """Count rows that were changed."""
@@ -90,7 +91,7 @@ def decide(connection: apsw.Connection, command: RunBatch, stamp: TableStamp) ->
     """Do all of it. BatchAborted with `op_index` and `cause` for the first operation that is refused."""
     if command.mount is not None:
         command.mount.refuse_if_retired(command)
-    work = Work(connection, command, stamp, command.mount)
+    work = Work(connection, command, stamp)
     if command.dry_run:
         connection.execute("SAVEPOINT dry_run")
     results = [_result(work, index, op) for index, op in enumerate(command.ops)]
@@ -109,6 +110,7 @@ def decide(connection: apsw.Connection, command: RunBatch, stamp: TableStamp) ->
 
 def _result(work: Work, index: int, op: Op) -> dict[str, Any]:
     try:
+        work.refuse_if_late()
         return {"op": op.name, **OPERATIONS[type(op)](work, op)}
     except CallerError as error:
         raise BatchAborted(
@@ -153,9 +155,11 @@ def _replace(work: Work, op: Replace) -> dict[str, Any]:
     if len(found) > BATCH_ROWS_MAX:
         raise Invalid(f"match finds more than {BATCH_ROWS_MAX} rows", field="match")
     for row_id in found:
+        work.refuse_if_late()
         stored = queries.read_exactly(work.connection, row_id)
         changes.delete(work.connection, mount, work.stamp, stored)
     for data in op.items:
+        work.refuse_if_late()
         changes.insert(work.connection, mount, work.stamp, row_data.checked(mount.schema, data))
     work.count("deleted", len(found))
     work.count("inserted", len(op.items))
@@ -168,9 +172,10 @@ def _query(work: Work, op: Query) -> dict[str, Any]:
     done = {"inserted": 0, "updated": 0, "deleted": 0}
     clean = cleaned if mount.redacts else dict
     found = statements.run(
-        work.connection, op.sql, op.params, mount.schema, work.stamp, end_ms=work.sql_end_ms(), clean=clean
+        work.connection, op.sql, op.params, mount.schema, work.stamp, allowance=work.allowance, clean=clean
     )
     for change in found:
+        work.refuse_if_late()
         before, after = change.before_json, change.after_json
         if before is None and after is None:
             continue  # It came and went in one statement.

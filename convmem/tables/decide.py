@@ -12,14 +12,16 @@ import apsw
 from convmem.errors import Conflict, NotFound, SchemaExists
 from convmem.fingerprints import fingerprint
 from convmem.limits import ROW_RECEIPTS_S_MAX
-from convmem.tables import alias_tables, batch, changes, edits, history, purging, queries, scanning
+from convmem.tables import alias_tables, batch, changes, edits, history, purging, queries, scanning, used_keys
 from convmem.tables import data as row_data
 from convmem.tables.changes import Changed
 from convmem.tables.chunks import Entry
+from convmem.tables.cleaning import cleaned
 from convmem.tables.commands import CreateRow, DeclareSchema, DeleteRow, InsertText, ReplaceText, RestoreRow, UpdateRow
 from convmem.tables.inputs import RowRestore
 from convmem.tables.model import Row
 from convmem.tables.purge_rules import PURGED
+from convmem.tables.scanning import Mount
 from convmem.targets import TableDecider, TableStamp
 
 
@@ -27,34 +29,48 @@ def create(connection: apsw.Connection, command: CreateRow, stamp: TableStamp) -
     """A new row {changed}; or, for an idempotency key this device used before, what it was answered then."""
     command.refuse_if_retired()
     ask, mount = command.ask, command.mount
+    key = arguments = None
+    if ask.idempotency_key is not None:
+        key, arguments = fingerprint(ask.idempotency_key.encode()), _said(ask.data)
+        known = queries.read_receipt(connection, stamp.origin.device, key)
+        if known is not None:
+            return _replayed(known, arguments, ask.data, mount)
     # As it is stored, so that what is answered again is what was answered first.
     data = changes.as_stored(mount, row_data.checked(mount.schema, ask.data))
-    if ask.idempotency_key is None:
-        return {"changed": changes.insert(connection, mount, stamp, data)}
-    key = fingerprint(ask.idempotency_key.encode())
-    # By what is stored: an absent field and a null one of an optional field are one request.
-    arguments = fingerprint(mount.table.encode() + b"\0" + row_data.canonical(data))
-    known = queries.read_receipt(connection, stamp.origin.device, key)
-    if known is not None:
-        return _replayed(known, arguments, data)
     changed = changes.insert(connection, mount, stamp, data)
-    connection.execute(
-        "INSERT INTO _receipts VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(stamp.origin.device, key, arguments, changed.row.id, changed.version),
-            *(changed.row.created_at, bytes.fromhex(row_data.sha256(data))),
-        ),
-    )
-    forgotten_at = changes.seconds(stamp) - ROW_RECEIPTS_S_MAX
-    connection.execute("DELETE FROM _receipts WHERE recorded_at < ?", (forgotten_at,))
+    if key is not None:
+        connection.execute(
+            "INSERT INTO _receipts VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(stamp.origin.device, key, arguments, changed.row.id, changed.version),
+                *(changed.row.created_at, bytes.fromhex(row_data.sha256(data))),
+            ),
+        )
+        forgotten_at = changes.seconds(stamp) - ROW_RECEIPTS_S_MAX
+        connection.execute("DELETE FROM _receipts WHERE recorded_at < ?", (forgotten_at,))
     return {"changed": changed}
 
 
-def _replayed(known: queries.Receipt, arguments: bytes, data: dict[str, Any]) -> dict[str, Any]:
+def _said(data: Mapping[str, Any]) -> bytes | None:
+    """What a caller says, whatever schema it will be held against; None if no row of any could hold it.
+
+    An absent field and a null one are one request.
+    """
+    try:
+        return fingerprint(row_data.canonical({name: value for name, value in data.items() if value is not None}))
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _replayed(known: queries.Receipt, arguments: bytes | None, said: Mapping[str, Any], mount: Mount) -> dict[str, Any]:
+    """The receipt again. The schema may be another by now: what was stored then is not held against it."""
     if known.arguments != arguments:
         raise Conflict("this idempotency_key was used with other arguments", field="idempotency_key")
+    data = {name: value for name, value in said.items() if value is not None}
+    if mount.redacts:
+        data = cleaned(data)
     row = Row(id=known.row_id, data=data, created_at=known.recorded_at, updated_at=known.recorded_at)
-    return {"changed": Changed(row, known.version), "replayed": True}
+    return {"changed": Changed(row, known.version), "replayed": True, "sha256": known.sha256.hex()}
 
 
 def update(connection: apsw.Connection, command: UpdateRow, stamp: TableStamp) -> Changed:
@@ -162,4 +178,5 @@ TABLE_DECIDERS: Mapping[type[Any], TableDecider] = {
     **batch.TABLE_DECIDERS,
     **purging.TABLE_DECIDERS,
     **scanning.TABLE_DECIDERS,
+    **used_keys.TABLE_DECIDERS,
 }

@@ -25,7 +25,7 @@ from convmem.limits import (
     INT64_MIN,
     LIKE_PATTERN_BYTES_MAX,
 )
-from convmem.tables.likeness import is_like
+from convmem.tables.likeness import CHARACTERS_BETWEEN_LOOKS, Look, do_not_look, is_like
 from convmem.tables.model import FIELD_TYPES, FieldType, TableSchema
 
 ESCAPE = "\\"
@@ -111,11 +111,14 @@ def parse(value: Any, schema: TableSchema, at: str = "filter") -> Filter:
     return _Reading({field.name: field.type for field in schema.fields}).read(value, at, 1)
 
 
-def matches(filter_: Filter, data: Mapping[str, Any]) -> bool:
-    """What a filter says of the data of a row."""
+def matches(filter_: Filter, data: Mapping[str, Any], look: Look = do_not_look) -> bool:
+    """What a filter says of the data of a row. `look` is called before each test of a long text, and may raise."""
     if isinstance(filter_, Condition):
-        return OPERATORS[filter_.type].says(data.get(filter_.field), filter_.value)
-    said = (matches(part, data) for part in filter_.parts)
+        found = data.get(filter_.field)
+        if isinstance(found, str) and len(found) > CHARACTERS_BETWEEN_LOOKS:
+            look()
+        return OPERATORS[filter_.type].says(found, filter_.value)
+    said = (matches(part, data, look) for part in filter_.parts)
     if filter_.type == "not":
         return not next(said)
     return all(said) if filter_.type == "and" else any(said)

@@ -7,48 +7,55 @@ deleted here does not come back.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import apsw
 
 from convmem import folders, strict_json
 from convmem.domain import Access
-from convmem.errors import Busy, CallerError
+from convmem.errors import Busy, CallerError, StorageFull
 from convmem.tables import alias_tables
 from convmem.tables.alias_tables import TakeOver
 from convmem.tables.aliases import Alias
 from convmem.tables.places import GLOBAL_FILE, Root
 from convmem.tables.scanning import Mount
 
-OF_TABLE = "SELECT name, filter, default_limit, description, params_schema, NULL, NULL FROM _aliases"
-GLOBAL = (
-    "SELECT name, filter, default_limit, description, params_schema, sources_json, aggregator_json FROM _global_aliases"
-)
+OF_TABLE = ("_aliases", ("name", "filter", "default_limit", "description", "params_schema"))
+GLOBAL = ("_global_aliases", (*OF_TABLE[1], "sources_json", "aggregator_json"))
+Left = tuple[str, tuple[str, ...]]
 
 
 async def take_over(access: Access, root: Root, mounts: Sequence[Mount]) -> None:
     """Keep what is new, of one root. A file that cannot be read is looked at again another time."""
-    target = alias_tables.alias_file(root.aliases)
+    is_there = folders.size(root.aliases) > 0
+    known: set[str] = set()
     try:
-        known: set[str] = set()
-        if folders.size(root.aliases):
+        if is_there:
             known = await access.read_files([root.aliases], alias_tables.sources_taken_over)
-        for mount in mounts:
-            if mount.root.path == root.path and mount.table not in known:
-                found = await access.read_files([mount.file.path], read, OF_TABLE, mount.table)
-                if found:
-                    await access.write(TakeOver(target, mount.table, tuple(found)))
-        if folders.size(root.aliases) and GLOBAL_FILE not in known:
-            found = await access.read_files([root.aliases], read, GLOBAL, "")
-            if found:
-                await access.write(TakeOver(target, GLOBAL_FILE, tuple(found)))
-    except (CallerError, Busy):
+    except (CallerError, Busy, StorageFull):
         return
+    for mount in mounts:
+        if mount.root.path == root.path and mount.table not in known:
+            await _take_over(access, root, mount.file.path, OF_TABLE, mount.table, mount.table)
+    if is_there and GLOBAL_FILE not in known:
+        await _take_over(access, root, root.aliases, GLOBAL, GLOBAL_FILE, "")
 
 
-def read(connection: apsw.Connection, sql: str, table: str) -> list[Alias]:
-    """The aliases that a query of another program's table finds; none if there is no such table."""
-    name = sql.rsplit(" ", 1)[1]
+async def _take_over(access: Access, root: Root, file: Path, left: Left, source: str, table: str) -> None:
+    with suppress(CallerError, Busy, StorageFull):
+        found = await access.read_files([file], read, left, table)
+        if found:
+            await access.write(TakeOver(alias_tables.alias_file(root.aliases), source, tuple(found)))
+
+
+def read(connection: apsw.Connection, left: Left, table: str) -> list[Alias]:
+    """The aliases in a table of another program; none if there is no such table. What is no alias hides no other."""
+    name, columns = left
+    # Texts as bytes: not every text is UTF-8.
+    shown = (f"CASE typeof({column}) WHEN 'text' THEN CAST({column} AS BLOB) ELSE {column} END" for column in columns)
+    sql = f"SELECT {', '.join(shown)} FROM {name}"
     there = connection.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,))
     if there.fetchone() is None:
         return []
@@ -61,7 +68,11 @@ def read(connection: apsw.Connection, sql: str, table: str) -> list[Alias]:
 
 
 def _alias(table: str, row: Sequence[Any]) -> Alias | None:
-    name, text, limit, description, params_schema, sources, aggregator = row
+    try:
+        values = [value.decode() if isinstance(value, bytes) else value for value in row]
+    except UnicodeDecodeError:
+        return None
+    name, text, limit, description, params_schema, sources, aggregator = (*values, None, None)[: len(GLOBAL[1])]
     if not isinstance(name, str) or not name:
         return None
     is_template = isinstance(text, str) and ("{{" in text or "{%" in text)

@@ -17,7 +17,7 @@ another tool would see the size grow without bound while it is behind).
 
 from collections.abc import Iterator
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
@@ -202,10 +202,9 @@ def _newest_first(
         f"SELECT {_COLUMNS} FROM _row_history {_OF_ROW} AND version < ? AND recorded_at <= ?"
         " ORDER BY version DESC LIMIT 1"
     )
-    while row := connection.execute(raw, (table, row_id, before, until)).fetchone():
-        entry = Entry(*row)
-        yield entry
-        before = entry.version
+    while recent := _entry(connection, raw, (table, row_id, before, until)):
+        yield recent
+        before = recent.version_start if isinstance(recent, Damage) else recent.version
     for chunk in chunks.below(connection, table, row_id, before, until):
         found = chunks.entries(connection, chunk)
         if found is None:
@@ -215,6 +214,25 @@ def _newest_first(
             if entry.version < before and entry.recorded_at <= until:
                 yield entry
                 before = entry.version
+
+
+def _entry(connection: apsw.Connection, sql: str, bindings: tuple[str | int, ...]) -> Entry | Damage | None:
+    """The entry that a question finds first, as damage if its texts are no UTF-8: another program may write any."""
+    try:
+        row = connection.execute(sql, bindings).fetchone()
+    except UnicodeDecodeError:
+        row = connection.execute(sql.replace(_COLUMNS, "version", 1), bindings).fetchone()
+        assert row is not None, "it was found a moment ago"
+        return Damage(row[0], row[0])
+    return Entry(*row) if row else None
+
+
+def _sound(rows: Iterator[tuple[Any, ...]]) -> Iterator[Entry]:
+    """Entries, up to the first that is none."""
+    try:
+        yield from takewhile(lambda entry: entry.is_sound, (Entry(*row) for row in rows))
+    except UnicodeDecodeError:
+        return
 
 
 def _says(connection: apsw.Connection, table: str, row_id: str, version: int, data_json: str) -> bool:
@@ -239,7 +257,7 @@ def _pack_oldest(connection: apsw.Connection, table: str, row_id: str, keeping: 
         f"SELECT {_COLUMNS} FROM _row_history {_OF_ROW} ORDER BY version LIMIT ?",
         (table, row_id, min(count[0] - keeping.keep_recent, keeping.chunk_min + 1)),
     )
-    oldest = list(takewhile(lambda entry: entry.is_sound, (Entry(*row) for row in rows)))
+    oldest = list(_sound(rows))
     if not oldest:
         return
     filed = chunks.file(connection, table, row_id, oldest, chunk_min=keeping.chunk_min)

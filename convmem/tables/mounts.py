@@ -8,7 +8,7 @@ A root belongs to one process (a kernel lock on its `.lock`), else two daemons w
 a table that cannot be used is listed with the reason and stops nothing else.
 
 What was mounted must still stand where it stood whenever it is asked for (standing.py): else it is one that cannot be
-used until a reload.
+used until it does again, or a reload.
 
 Rejected: to look for tables on every call (a hundred stats a call), and to watch the disk (a half-written schema would
 be read while its owner still types).
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from convmem import files, folders
 from convmem.domain import Access
-from convmem.errors import Busy, Stopping, StorageFault, StoreFailed, TableNotFound, TableRequired
+from convmem.errors import Busy, Stopping, StoreFailed, TableNotFound, TableRequired
 from convmem.limits import BUSY_RETRY_MS, OPENING_WAIT_MS_MAX, TABLES_SHOWN_MAX
 from convmem.tables import foreign_aliases, kept, scanning, unusable
 from convmem.tables.names import folded
@@ -67,8 +67,6 @@ class Mounts:
     _closed_roots: list[Broken] = field(default_factory=list)
     _by_name: Mapping[str, Mount] = field(default_factory=dict)
     _broken: list[Broken] = field(default_factory=list)
-    # Files of tables that could no longer be used since the last reload.
-    _fallen: list[Path] = field(default_factory=list)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
     _is_open: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -119,9 +117,8 @@ class Mounts:
                 await foreign_aliases.take_over(access, root, list(found.mounts.values()))
             before = self._by_name
             reloaded = self._taken(found)
-            fallen, self._fallen = self._fallen, []
-            for path in (*fallen, *(before[name].file.path for name in reloaded.removed)):
-                await access.release_file(path)
+            for name in reloaded.removed:
+                await access.release_file(before[name].file.path)
             return reloaded
 
     def _taken(self, found: Found) -> Reloaded:
@@ -169,28 +166,22 @@ class Mounts:
             if self.places.single is None:
                 raise TableRequired("say which table is meant", field="table")
             default = next((mount for mount in self._by_name.values() if mount.is_default), None)
-            if default is None or not self._stands(default):
+            if default is None:
                 raise self.not_found(None)
-            return default
-        if table not in self._by_name or not self._stands(self._by_name[table]):
+            return self._standing(default)
+        if table not in self._by_name:
             raise self.not_found(table)
-        return self._by_name[table]
+        return self._standing(self._by_name[table])
 
-    def _stands(self, mount: Mount) -> bool:
-        """True if a table is where it was mounted; else it is one that cannot be used from here on."""
-        fault = mount.standing.fault(mount.file.path)
-        if fault is None:
-            return True
-        mount.is_retired = True
-        self._fallen.append(mount.file.path)
-        self._by_name = {name: other for name, other in self._by_name.items() if other is not mount}
-        broken = Broken(mount.table, mount.scope, fault, is_default=mount.is_default, code=StorageFault.code)
-        self._broken = [*self._broken, broken]
-        return False
+    def _standing(self, mount: Mount) -> Mount:
+        if (broken := mount.fallen()) is not None:
+            raise _unusable(mount.table, broken.reason)
+        return mount
 
-    def _look_at_all(self) -> None:
-        for mount in list(self._by_name.values()):
-            self._stands(mount)
+    def _all_broken(self) -> list[Broken]:
+        """What could not be mounted, and what no longer stands where it was mounted."""
+        fallen = [broken for mount in self.mounts() if (broken := mount.fallen()) is not None]
+        return [*(self._broken or self._closed_roots), *fallen]
 
     def taken_by(self, table: str) -> Mount | None:
         """The mount whose name cannot be told from this one where case does not count."""
@@ -210,10 +201,11 @@ class Mounts:
 
     def facts(self) -> dict[str, Any]:
         """What health says of tables."""
-        self._look_at_all()
-        shown = [broken.facts() for broken in self._broken[:TABLES_SHOWN_MAX]]
-        is_cut = {"truncated": True} if len(self._broken) > TABLES_SHOWN_MAX else {}
-        return {"mounted": len(self._by_name), "broken": shown, **is_cut}
+        broken = self._all_broken()
+        shown = [one.facts() for one in broken[:TABLES_SHOWN_MAX]]
+        is_cut = {"truncated": True} if len(broken) > TABLES_SHOWN_MAX else {}
+        mounted = sum(mount.fallen() is None for mount in self._by_name.values())
+        return {"mounted": mounted, "broken": shown, **is_cut}
 
     def kept_files(self) -> list[tuple[str, Path]] | None:
         """The files of the user's tables, broken ones too: each by its path below the root, and where it is."""
@@ -229,21 +221,22 @@ class Mounts:
 
     def reasons(self) -> list[str]:
         """Why tables are not simply well: roots and tables that cannot be used, a few of them by name."""
-        self._look_at_all()
-        return unusable.reasons(self._broken or self._closed_roots)
+        return unusable.reasons(self._all_broken())
 
     def not_found(self, table: str | None) -> TableNotFound:
         """What whoever asks for a table is told if there is none that can be used."""
         shown = (table or "")[:64]
         for broken in self._broken:
             if broken.table == table and table is not None:
-                return TableNotFound(
-                    f"the table {shown} cannot be used: {broken.reason}", table=shown, reason=broken.reason
-                )
+                return _unusable(shown, broken.reason)
         if table is None:
             reason = next((broken.reason for broken in self._broken if broken.is_default), "it is not there")
             return TableNotFound(f"the table cannot be used: {reason}", table="", reason=reason)
         return TableNotFound("there is no table of this name", table=shown)
+
+
+def _unusable(table: str, reason: str) -> TableNotFound:
+    return TableNotFound(f"the table {table} cannot be used: {reason}", table=table, reason=reason)
 
 
 async def mounts_of(access: Access) -> Mounts:

@@ -7,7 +7,8 @@ ordered by when it was found: inserts, changes and deletions between two pages r
 Rejected: LIMIT on whole rows (a thousand of a megabyte each, of which a reply may hold eight).
 """
 
-from typing import NamedTuple
+from contextlib import closing
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -31,11 +32,14 @@ class Question(NamedTuple):
 
 
 class Page(NamedTuple):
-    """The places of one page, in order, and whether more rows stand behind them."""
+    """The places of one page, in order, and whether more rows stand behind them. `unreadable` counts rows of the table
+    that no page shows: their ids are no texts.
+    """
 
     question: Question
     places: tuple[Place, ...]
     has_more: bool
+    unreadable: int = 0
 
     def next_cursor(self, shown: int) -> str | None:
         """The cursor behind the first `shown` places, of which there is at least one; None if that was all."""
@@ -49,6 +53,34 @@ def find(
     connection: apsw.Connection, question: Question, *, limit: int, offset: int = 0, cursor: str | None = None
 ) -> Page:
     """The next `limit` places of a question, `offset` rows further on. InvalidCursor if it belongs to another one."""
+    try:
+        return _find(connection, question, EVERY_ROW, limit, offset, cursor)
+    except UnicodeDecodeError:
+        # Another program may have put ids there that are no UTF-8: they hide no other row.
+        are_texts = ids_that_are_texts(connection)
+        page = _find(connection, question, are_texts, limit, offset, cursor)
+        ((hidden,),) = connection.execute(f"SELECT count(*) FROM rows WHERE NOT {are_texts.sql}")
+        return page._replace(unreadable=hidden)
+
+
+def ids_that_are_texts(connection: apsw.Connection) -> Piece:
+    """A condition on rows: the id is a text. The connection knows it from now on."""
+    connection.create_scalar_function("is_utf8", _is_utf8, 1, deterministic=True)
+    return Piece("is_utf8(CAST(id AS BLOB))")
+
+
+def _is_utf8(*values: Any) -> bool:
+    try:
+        for data in values:
+            (data or b"").decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _find(
+    connection: apsw.Connection, question: Question, among: Piece, limit: int, offset: int, cursor: str | None
+) -> Page:
     filtered = _condition(question)
     keys = ordering.columns(question.order)
     after = EVERY_ROW if cursor is None else ordering.behind(question.order, _place(cursor, question))
@@ -57,11 +89,13 @@ def find(
     reads_json = any(key.type != "time" for key in question.order)
     how = "MATERIALIZED" if cursor is not None and reads_json else "NOT MATERIALIZED"
     sql = (
-        f"WITH ordered AS {how} (SELECT id{keys.sql} FROM rows WHERE {filtered.sql}) SELECT * FROM ordered"
+        f"WITH ordered AS {how} (SELECT id{keys.sql} FROM rows WHERE {among.sql} AND {filtered.sql})"
+        " SELECT * FROM ordered"
         f" WHERE {after.sql} ORDER BY {ordering.order_sql(question.order)} LIMIT ? OFFSET ?"
     )
     bindings = (*keys.bindings, *filtered.bindings, *after.bindings, limit + 1, offset)
-    places = [Place(tuple(row[1:]), row[0]) for row in connection.execute(sql, bindings)]
+    with closing(connection.cursor()) as found:
+        places = [Place(tuple(row[1:]), row[0]) for row in found.execute(sql, bindings)]
     return Page(question, tuple(places[:limit]), len(places) > limit)
 
 

@@ -44,15 +44,18 @@ def read_row(connection: apsw.Connection, given: str) -> Stored:
 
 def read_exactly(connection: apsw.Connection, row_id: str) -> Stored:
     """The row of a whole id, likewise."""
-    found = connection.execute(f"SELECT {COLUMNS} FROM rows WHERE id = ?", (row_id,)).fetchone()
+    found = read_if_there(connection, row_id)
     if found is None:
         raise _not_found()
-    return _stored(found)
+    return found
 
 
 def read_if_there(connection: apsw.Connection, row_id: str) -> Stored | None:
-    """The row of a whole id, None if it is gone."""
-    found = connection.execute(f"SELECT {COLUMNS} FROM rows WHERE id = ?", (row_id,)).fetchone()
+    """The row of a whole id, None if it is gone. StorageFault if it holds no JSON."""
+    try:
+        found = connection.execute(f"SELECT {COLUMNS} FROM rows WHERE id = ?", (row_id,)).fetchone()
+    except UnicodeDecodeError:
+        raise StorageFault("a row of the table holds a text that is no UTF-8") from None
     return None if found is None else _stored(found)
 
 

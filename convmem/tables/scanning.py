@@ -16,7 +16,7 @@ import apsw
 
 from convmem import folders
 from convmem.domain import Access
-from convmem.errors import Busy, CallerError, StorageFault
+from convmem.errors import Busy, CallerError, StorageFault, StorageFull
 from convmem.limits import BUSY_RETRY_MS, SCHEMA_BYTES_MAX
 from convmem.tables import create, schema, standing
 from convmem.tables.history import Keeping
@@ -34,8 +34,7 @@ class Mount:
 
     table: str
     scope: Scope
-    # In single-table mode the directory of the table's file.
-    root: Root
+    root: Root  # In single-table mode the directory of the table's file.
     schema: TableSchema
     schema_file: Path
     file: TableFile
@@ -53,6 +52,13 @@ class Mount:
         """
         if self.is_retired and (by is None or self._retired_by is not by):
             raise Busy("the table's schema is being changed", retry_after_ms=BUSY_RETRY_MS)
+
+    def fallen(self) -> Broken | None:
+        """Why the table cannot be used although it was mounted, None while it stands where it stood. Asks the disk."""
+        reason = self.standing.fault(self.file.path)
+        if reason is None:
+            return None
+        return Broken(self.table, self.scope, reason, is_default=self.is_default, code=StorageFault.code)
 
     def retire(self, by: object) -> None:
         """Let no other command be decided by this schema but this one, which may be decided twice."""
@@ -203,15 +209,16 @@ async def _opened(access: Access, schema_file: Path, file: TableFile) -> TableSc
     if folders.is_anything(file.path) and not folders.is_file(file.path):
         raise Unusable("its file is a link, or no file")
     try:
-        # Where somebody else has locked it for a moment, its commands will be told so.
+        # Where it is locked for a moment, or the disk is full, its commands will be told so.
         looked: Look | None = None
         unfinished: TableSchema | None = None
-        with suppress(Busy):
+        with suppress(Busy, StorageFull):
             looked = await access.read_files([file.path], look) if folders.size(file.path) else Look()
             unfinished = await _finish(access, schema_file, file, looked.pending)
         parsed = unfinished if unfinished is not None else await asyncio.to_thread(read_schema, schema_file)
         if looked is not None and not looked.is_prepared:
-            with suppress(Busy):
+            with suppress(Busy, StorageFull):
+                await access.release_file(file.path)  # Where it is open, another program took something away since.
                 await access.write(Prepare(file))
     except CallerError as error:
         raise Unusable(error.message, error) from None

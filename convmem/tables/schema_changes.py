@@ -17,7 +17,7 @@ import apsw
 from convmem import folders
 from convmem.domain import Access
 from convmem.errors import CallerError, Conflict, Invalid, SchemaError, SchemaExists, TableNotFound
-from convmem.limits import ROWS_CHECKED_AT_ONCE
+from convmem.limits import INT64_MIN, ROWS_CHECKED_AT_ONCE
 from convmem.tables import backing_up, making, queries, scanning, schema
 from convmem.tables import data as row_data
 from convmem.tables.commands import DeclareSchema
@@ -147,30 +147,32 @@ async def counted(access: Access, file: TableFile, new: TableSchema) -> tuple[in
     if not folders.size(file.path):
         return 0, 0
     rows = failing = 0
-    after: str | None = ""
+    after: int | None = INT64_MIN
     while after is not None:
         found = await access.read_files([file.path], checked_rows, new, after)
         rows, failing, after = rows + found[0], failing + found[1], found[2]
     return rows, failing
 
 
-def checked_rows(connection: apsw.Connection, new: TableSchema, after: str) -> tuple[int, int, str | None]:
-    """Of some rows behind an id: how many there are, how many a schema does not admit, and the last id if more may be
-    there.
+def checked_rows(connection: apsw.Connection, new: TableSchema, after: int) -> tuple[int, int, int | None]:
+    """Of some rows behind a place: how many there are, how many a schema does not admit, and the last place if more may
+    be there.
     """
     there = connection.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'rows'").fetchone()
     if there is None:
         return 0, 0, None
-    sql = "SELECT id, data FROM rows WHERE id > ? ORDER BY id LIMIT ?"
+    # By rowid, and a text as bytes: another program may have written ids and texts that are no UTF-8.
+    data = "CASE typeof(data) WHEN 'text' THEN CAST(data AS BLOB) END"
+    sql = f"SELECT rowid, {data} FROM rows WHERE rowid > ? ORDER BY rowid LIMIT ?"
     rows: list[Any] = connection.execute(sql, (after, ROWS_CHECKED_AT_ONCE)).fetchall()
-    failing = sum(not admits(new, text) for _, text in rows)
+    failing = sum(not admits(new, data) for _, data in rows)
     return len(rows), failing, rows[-1][0] if len(rows) == ROWS_CHECKED_AT_ONCE else None
 
 
-def admits(new: TableSchema, text: Any) -> bool:
+def admits(new: TableSchema, data: bytes | None) -> bool:
     """True if a row's data, as the file holds it, is one by this schema."""
     try:
-        row_data.checked(new, queries.read_data(text))
-    except CallerError:
+        row_data.checked(new, queries.read_data(None if data is None else data.decode()))
+    except (CallerError, UnicodeDecodeError):
         return False
     return True

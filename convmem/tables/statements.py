@@ -5,7 +5,8 @@ which rows it changes (the preupdate hook). So nothing is guessed from the text.
 strictly as one that a caller gives: its id, its times, its data against the schema; and is written as we write data.
 
 What is not asked for by name is refused: other tables, functions that are not listed, recursion, every word that is
-about transactions, files or settings. A statement has a quarter of a second. `uuid()` makes an id for a new row.
+about transactions, files or settings. The statements of a batch have a quarter of a second together. `uuid()` makes an
+id for a new row.
 
 Rejected: looking for words in the text (a comment, a quote or a new keyword undoes that).
 """
@@ -23,19 +24,18 @@ from convmem.limits import (
     INT64_MAX,
     INT64_MIN,
     LIKE_PATTERN_BYTES_MAX,
-    ROW_DATA_BYTES_MAX,
     STATEMENT_MS_MAX,
 )
 from convmem.tables import data as row_data
 from convmem.tables import queries
+from convmem.tables.bounded_functions import TEXT_BYTES_MAX, BoundedFunctions, TooLong
 from convmem.tables.model import TableSchema
 from convmem.targets import TableStamp
 
 COLUMNS = ("id", "data", "created_at", "updated_at")
 UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
-# One step may be a whole comparison of long texts, so looks are frequent.
-STEPS_BETWEEN_LOOKS = 100
-TEXT_BYTES_MAX = 8 * ROW_DATA_BYTES_MAX
+# One step may read a whole text, so looks are frequent.
+STEPS_BETWEEN_LOOKS = 10
 # What a statement may read beside rows: JSON taken apart.
 TABLES_OF_JSON = frozenset({"json_each", "json_tree"})
 FUNCTIONS = frozenset(
@@ -64,6 +64,38 @@ class Change(NamedTuple):
     after_json: str | None
 
 
+class Allowance:
+    """How long the statements of a batch may take together. What is done between them does not count."""
+
+    def __init__(self, stamp: TableStamp) -> None:
+        self._now_ms = stamp.monotonic_ms
+        self._left_ms: float = STATEMENT_MS_MAX
+        self._end_ms = 0.0
+
+    @contextmanager
+    def spent(self) -> Iterator[None]:
+        """Count the time inside the block. QueryLimit if it turns out to have been too long."""
+        began_ms = self._now_ms()
+        self._end_ms = began_ms + self._left_ms
+        try:
+            yield
+        finally:
+            self._left_ms -= self._now_ms() - began_ms
+        # One function over long texts is one step, within which nobody is asked.
+        self.look()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has been used up."""
+        return self._now_ms() > self._end_ms
+
+    def look(self) -> None:
+        """QueryLimit once it has been used up."""
+        if self.is_over:
+            sentence = f"the statements of one batch take at most {STATEMENT_MS_MAX} ms together"
+            raise QueryLimit(sentence, ms_max=STATEMENT_MS_MAX)
+
+
 def run(
     connection: apsw.Connection,
     sql: str,
@@ -71,27 +103,22 @@ def run(
     schema: TableSchema,
     stamp: TableStamp,
     *,
-    end_ms: float | None = None,
+    allowance: Allowance,
     clean: Clean = dict,
-) -> list[Change]:
+) -> Iterator[Change]:
     """Run a statement inside the transaction that is open; the rows it changed, in the order of their first change.
 
-    It ends at `end_ms` of the stamp's clock at the latest. `clean` gives the data of a row as it is stored.
+    Each of these rows is checked when it is its turn. `clean` gives the data of a row as it is stored.
 
     Invalid with field `sql` or `params`, QueryLimit: whoever opened a savepoint undoes what was done.
     """
     bindings = _bindings(params)
     watch = _Watch()
-    if end_ms is None:
-        end_ms = stamp.monotonic_ms() + STATEMENT_MS_MAX
-    with _watched(connection, watch, stamp, end_ms):
-        _executed(connection, sql, bindings, watch)
-    if stamp.monotonic_ms() > end_ms:
-        # One function over long texts is one step, within which nobody is asked.
-        raise QueryLimit(f"the statement took longer than {STATEMENT_MS_MAX} ms", ms_max=STATEMENT_MS_MAX)
+    with allowance.spent(), _watched(connection, watch, stamp, allowance):
+        _executed(connection, sql, bindings, watch, allowance)
     if watch.rows is None:
         raise _refused(f"changes more than {BATCH_ROWS_MAX} rows")
-    return [_checked(connection, row_id, first, schema, stamp, clean) for row_id, first in watch.rows.items()]
+    return (_checked(connection, row_id, first, schema, stamp, clean) for row_id, first in watch.rows.items())
 
 
 class _Watch:
@@ -147,17 +174,20 @@ class _Watch:
 
 
 @contextmanager
-def _watched(connection: apsw.Connection, watch: _Watch, stamp: TableStamp, end_ms: float) -> Iterator[None]:
+def _watched(connection: apsw.Connection, watch: _Watch, stamp: TableStamp, allowance: Allowance) -> Iterator[None]:
     """Have SQLite ask for this one statement, and no other, whatever comes of it."""
+    functions = BoundedFunctions(connection)
+    functions.watch(allowance.look)
     length_before = connection.limit(apsw.SQLITE_LIMIT_LENGTH, TEXT_BYTES_MAX)
     pattern_before = connection.limit(apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, LIKE_PATTERN_BYTES_MAX)
     connection.create_scalar_function("uuid", lambda *_: stamp.new_id(), 0)
     connection.preupdate_hook(watch.changes, id=watch)
-    connection.set_progress_handler(lambda: watch.rows is None or stamp.monotonic_ms() > end_ms, STEPS_BETWEEN_LOOKS)
+    connection.set_progress_handler(lambda: watch.rows is None or allowance.is_over, STEPS_BETWEEN_LOOKS)
     connection.authorizer = watch.authorize
     try:
         yield
     finally:
+        functions.watch(None)
         connection.authorizer = None
         connection.set_progress_handler(None)
         connection.preupdate_hook(None, id=watch)
@@ -166,7 +196,7 @@ def _watched(connection: apsw.Connection, watch: _Watch, stamp: TableStamp, end_
         connection.limit(apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, pattern_before)
 
 
-def _executed(connection: apsw.Connection, sql: str, bindings: Any, watch: _Watch) -> None:
+def _executed(connection: apsw.Connection, sql: str, bindings: Any, watch: _Watch, allowance: Allowance) -> None:
     cursor = connection.cursor()
     cursor.exec_trace = watch.begins
     try:
@@ -174,15 +204,18 @@ def _executed(connection: apsw.Connection, sql: str, bindings: Any, watch: _Watc
             pass
     except apsw.AuthError:
         raise _refused(f"may only read and change rows, with plain functions; not: {watch.denied}") from None
+    except UnicodeDecodeError:
+        # What it met, or left, in a row.
+        raise _refused("cannot be carried out: a text is no UTF-8") from None
     except apsw.ExecTraceAbort:
         assert watch.fault is not None
     except apsw.InterruptError:
         if watch.rows is not None:
-            sentence = f"the statement took longer than {STATEMENT_MS_MAX} ms"
-            raise QueryLimit(sentence, ms_max=STATEMENT_MS_MAX) from None
+            allowance.look()
+            raise
     except (apsw.BindingsError, apsw.RangeError, KeyError):
         raise Invalid("params do not fit the placeholders of the statement", field="params") from None
-    except (apsw.SQLError, apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError) as error:
+    except (apsw.SQLError, apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError, TooLong) as error:
         raise _refused(f"cannot be carried out: {str(error)[:200]}") from None
     finally:
         cursor.close(True)
@@ -202,7 +235,10 @@ def _checked(
 ) -> Change:
     """A row as the statement has left it, read as strictly as one that comes in, and written as we write it."""
     before = None if first is None else first[1] if isinstance(first[1], str) else ""
-    found = connection.execute("SELECT data, created_at, updated_at FROM rows WHERE id = ?", (row_id,)).fetchone()
+    try:
+        found = connection.execute("SELECT data, created_at, updated_at FROM rows WHERE id = ?", (row_id,)).fetchone()
+    except UnicodeDecodeError:
+        raise _refused("must leave texts of UTF-8 in data") from None
     if found is None:
         return Change(row_id, before, None)
     text, created_at, updated_at = found

@@ -5,11 +5,14 @@ tool comes again with the new mount: callers never see it.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from convmem.domain import Access, Answer
-from convmem.errors import Busy, Invalid
+from convmem.errors import Busy, Invalid, StorageFault
+from convmem.fingerprints import fingerprint
 from convmem.tables import alias_tools, dumping, replies, schema_tools, views
+from convmem.tables.alias_tables import alias_file
 from convmem.tables.changes import Changed
 from convmem.tables.commands import CreateRow, DeleteRow, InsertText, OnTable, ReplaceText, RestoreRow, UpdateRow
 from convmem.tables.inputs import (
@@ -29,6 +32,7 @@ from convmem.tables.inputs import (
 from convmem.tables.mounts import mounts_of
 from convmem.tables.offering import reads, writes
 from convmem.tables.scanning import Mount
+from convmem.tables.used_keys import UseKey
 
 Asked = TypeVar("Asked", bound=OfTable)
 
@@ -65,11 +69,25 @@ async def info(access: Access, ask: Info) -> Answer:
 
 async def create(access: Access, ask: Create) -> Answer:
     """Leave the row with the writer."""
+    if ask.idempotency_key is not None:
+        await _use_key(access, ask, ask.idempotency_key)
     mount, done = await changed(access, ask, CreateRow)
-    replayed = {"replayed": True} if done.get("replayed") else {}
-    if replayed:
-        return Answer({**replies.changed(done["changed"].row, done["changed"].version), **replayed})
+    if "replayed" in done:
+        known = {"sha256": done["sha256"], "replayed": True}
+        return Answer({**replies.changed(done["changed"].row, done["changed"].version), **known})
     return await _receipt(access, mount, done["changed"])
+
+
+async def _use_key(access: Access, ask: Create, key: str) -> None:
+    """Conflict if the device has used the key for another table."""
+    mounts = await mounts_of(access)
+    mount, root = await mounts.mounted(ask.table), mounts.root("user")
+    if root is None:
+        return  # There is one table.
+    # Where the file of aliases is damaged, rows are written all the same.
+    with suppress(StorageFault):
+        name = f"{mount.scope}/{mount.table}"
+        await access.write(UseKey(alias_file(root.aliases), fingerprint(key.encode()), name))
 
 
 async def get(access: Access, ask: Get) -> Answer:

@@ -69,7 +69,7 @@ class Page(NamedTuple):
 
 
 def list_rows(connection: apsw.Connection, question: Question, shown: Selection, ask: Wanted) -> dict[str, Any]:
-    """{rows, next_cursor, total?} of one page."""
+    """{rows, next_cursor, total?, unreadable?} of one page."""
     page = pages.find(connection, question, limit=ask.limit, offset=ask.offset, cursor=ask.cursor)
     budget, rows = Budget(ask.reply_bytes_max), list[dict[str, Any]]()
     for place in page.places:
@@ -79,7 +79,8 @@ def list_rows(connection: apsw.Connection, question: Question, shown: Selection,
         rows.append(facts)
     more = page.next_cursor(len(rows)) if rows else None
     total = {"total": pages.count(connection, question)} if ask.with_total else {}
-    return {"rows": rows, "next_cursor": more, **total}
+    unreadable = {"unreadable": page.unreadable} if page.unreadable else {}
+    return {"rows": rows, "next_cursor": more, **total, **unreadable}
 
 
 def _shown(connection: apsw.Connection, row_id: str, shown: Selection) -> dict[str, Any]:

@@ -1,105 +1,20 @@
-"""Files of tables that stand, or come to stand, where or as nobody expects them: named, never followed, never lost."""
+"""Files of tables that others have written, moved or replaced while a daemon uses them."""
 
-import json
 import os
-import shutil
-from collections.abc import Callable, Iterator
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
 
-from tests.support.commands import ran
 from tests.support.daemons import Daemon, RawClient, Refused, daemon
-from tests.support.tabled import NOTES, put_table
+from tests.support.tabled import put_table
 
 pytestmark = pytest.mark.slow
-
-
-def convmem(*arguments: str) -> dict[str, object]:
-    """What a verb prints as JSON."""
-    done = ran(*arguments, "--json", environment={"HOME": "/nowhere"})
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout))
-
-
-def one_table(directory: Path) -> dict[str, str]:
-    """A table by itself, and the settings that name it."""
-    directory.mkdir()
-    (directory / "my.yaml").write_text(NOTES)
-    return {"CONVMEM_SCHEMA": str(directory / "my.yaml"), "CONVMEM_DB": str(directory / "my.sqlite")}
-
-
-@pytest.mark.parametrize("has_namesake", [False, True])
-def test_the_one_table_is_in_the_backup_wherever_it_is_and_comes_back(tmp_path: Path, has_namesake: bool):
-    settings, copy, data = one_table(tmp_path / "elsewhere"), str(tmp_path / "copy"), str(tmp_path / "restored")
-    if has_namesake:
-        put_table(tmp_path / "data" / "tables", "Notes")
-    with daemon(tmp_path / "data", environment=settings) as running:
-        row = running.client("tables").call("create", data={"title": "kept"})
-        made = convmem("backup", copy, "--data-dir", str(tmp_path / "data"))
-        assert {"tables/_single/schema.yaml", "tables/_single/_single.db"} <= {part["name"] for part in made["parts"]}
-        running.stop()
-    convmem("backup", "verify", copy)
-    told = str(convmem("restore", copy, "--data-dir", data)["single_table"])
-    said = dict(word.rstrip(",").split("=") for word in told.split() if "=" in word)
-    assert set(said) == set(settings)
-    with daemon(tmp_path / "restored", environment=said) as running:
-        assert running.client("tables").call("get", id=row["id"])["data"] == {"title": "kept"}
-    with daemon(tmp_path / "restored") as running:
-        client = running.client("tables")
-        if has_namesake:
-            assert client.call("reload")["mounted"] == ["Notes"]
-        else:
-            assert client.call("get", table="notes", id=row["id"])["data"] == {"title": "kept"}
-
-
-def test_a_restore_of_the_one_table_that_was_cut_off_goes_on(tmp_path: Path):
-    settings, copy = one_table(tmp_path / "elsewhere"), str(tmp_path / "copy")
-    with daemon(tmp_path / "data", environment=settings) as running:
-        row = running.client("tables").call("create", data={"title": "kept"})
-        convmem("backup", copy, "--data-dir", str(tmp_path / "data"))
-    convmem("restore", copy, "--data-dir", str(tmp_path / "restored"))
-    (tmp_path / "restored" / "convmem.log").unlink()
-    convmem("restore", copy, "--data-dir", str(tmp_path / "restored"))
-    with daemon(tmp_path / "restored") as running:
-        assert running.client("tables").call("get", table="notes", id=row["id"])["data"] == {"title": "kept"}
-
-
-def test_one_table_that_cannot_be_copied_is_named_and_its_last_copy_stays(tmp_path: Path):
-    settings, copy = one_table(tmp_path / "elsewhere"), str(tmp_path / "copy")
-    with daemon(tmp_path / "data", environment=settings) as running:
-        row = running.client("tables").call("create", data={"title": "kept"})
-        convmem("backup", copy, "--data-dir", str(tmp_path / "data"))
-        for path in (tmp_path / "elsewhere").glob("my.sqlite*"):
-            path.unlink()
-        (named,) = convmem("backup", copy, "--data-dir", str(tmp_path / "data"))["not_copied"]
-        assert "tables/_single/_single.db" in named
-    convmem("restore", copy, "--data-dir", str(tmp_path / "restored"))
-    with daemon(tmp_path / "restored") as running:
-        assert running.client("tables").call("get", table="notes", id=row["id"])["data"] == {"title": "kept"}
-
-
-def test_what_no_restore_could_bring_back_is_named_and_spoils_no_backup(tmp_path: Path):
-    root, copy = tmp_path / "data" / "tables", str(tmp_path / "copy")
-    for name in ("Notes", "notes", "my table"):
-        put_table(root, name)
-    put_table(tmp_path / "elsewhere", "linked")
-    (root / "linked").symlink_to(tmp_path / "elsewhere" / "linked")
-    os.mkdir(os.fsencode(root) + b"/bad\xff")
-    Path(os.fsdecode(os.fsencode(root) + b"/bad\xff/schema.yaml")).write_text(NOTES)
-    with daemon(tmp_path / "data") as running:
-        row = running.client("tables").call("create", table="Notes", data={"title": "kept"})
-        convmem("backup", copy, "--data-dir", str(tmp_path / "data"))
-        made = convmem("backup", copy, "--data-dir", str(tmp_path / "data"))
-        assert {part["name"].split("/")[1] for part in made["parts"][1:]} == {"Notes"}
-        assert {sentence.split("/")[1] for sentence in made["not_copied"]} == {
-            *("linked", "my table", "notes", "bad\\udcff")
-        }
-    convmem("restore", copy, "--data-dir", str(tmp_path / "restored"))
-    with daemon(tmp_path / "restored") as running:
-        assert running.client("tables").call("get", table="Notes", id=row["id"])["data"] == {"title": "kept"}
+NO_UTF8 = "CAST(x'ff41' AS TEXT)"
+ROW = "00000000-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
@@ -113,132 +28,121 @@ def running(tmp_path: Path) -> Iterator[Daemon]:
         yield started
 
 
+def tables_of(running: Daemon) -> Path:
+    return running.data_dir / "tables"
+
+
+def there(running: Daemon) -> list[str]:
+    root = tables_of(running)
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*"))
+
+
 def refused(client: RawClient, tool: str, **arguments: Any) -> dict[str, Any]:
     with pytest.raises(Refused) as found:
         client.call(tool, **arguments)
     return dict(found.value.error)
 
 
-def titles(client: RawClient, table: str) -> set[str]:
-    return {row["data"]["title"] for row in client.call("list", table=table)["rows"]}
-
-
-def _folder_by_link(directory: Path) -> None:
-    shutil.copytree(directory, directory.parents[2] / "away")
-    shutil.rmtree(directory)
-    directory.symlink_to(directory.parents[2] / "away")
-
-
-def _folder_by_link_to_itself(directory: Path) -> None:
-    os.rename(directory, directory.parents[2] / "away")
-    directory.symlink_to(directory.parents[2] / "away")
-
-
-def _file_by_link(directory: Path) -> None:
-    os.rename(directory / "notes.db", directory.parents[2] / "away.db")
-    (directory / "notes.db").symlink_to(directory.parents[2] / "away.db")
-
-
-def _file_by_another(directory: Path) -> None:
-    shutil.copyfile(directory.parent / "second" / "second.db", directory / "new")
-    os.replace(directory / "new", directory / "notes.db")
-
-
-def _file_gone(directory: Path) -> None:
-    for path in directory.glob("notes.db*"):
-        path.unlink()
-
-
-REPLACED: dict[str, tuple[Callable[[Path], None], bool]] = {
-    "the folder by a link": (_folder_by_link, False),
-    "the folder by a link to what it was": (_folder_by_link_to_itself, False),
-    "the file by a link": (_file_by_link, False),
-    "the file by another": (_file_by_another, True),
-    "the file by none": (_file_gone, True),
-}
-
-
-@pytest.mark.parametrize("case", REPLACED)
-def test_a_table_that_no_longer_stands_where_it_was_mounted_is_broken_until_a_reload(running: Daemon, case: str):
-    client, directory = running.client("all"), running.data_dir / "tables" / "notes"
-    replace, is_mounted_again = REPLACED[case]
-    replace(directory)
-    health = client.call("get_system_health")
-    (broken,) = health["tables"]["broken"]
-    assert (broken["table"], broken["code"], health["status"]) == ("notes", "STORAGE_ERROR", "degraded")
-    assert broken["reason"] in health["reasons"][0]
-    for tool, more in (("create", {"data": {"title": "new"}}), ("list", {}), ("info", {})):
-        told = refused(client, tool, table="notes", **more)
-        assert (told["code"], told["reason"]) == ("TABLE_NOT_FOUND", broken["reason"])
-    client.call("create", table="second", data={"title": "goes on"})
-    reloaded = client.call("reload")
-    for path in (*running.data_dir.parent.glob("away.db"), *running.data_dir.parent.glob("away/notes.db")):
-        away = apsw.Connection(str(path))
-        assert away.execute("SELECT count(*) FROM rows").fetchone() == (1,), "what was there and no more"
-        away.close()
-    assert ("notes" in reloaded["mounted"], bool(reloaded["broken"])) == (is_mounted_again, not is_mounted_again)
-    if is_mounted_again:
-        client.call("create", table="notes", data={"title": "new"})
-        assert "new" in titles(client, "notes")
-        assert client.call("get_system_health")["status"] == "ok"
-
-
-def test_what_is_acknowledged_is_in_the_file_that_has_the_name(running: Daemon):
-    client, file = running.client("tables"), running.data_dir / "tables" / "notes" / "notes.db"
-    told = 0
-    for number in range(20):
-        if number % 5 == 2:
-            _file_gone(file.parent)
-        try:
-            row = client.call("create", table="notes", data={"title": str(number)})
-        except Refused:
-            told += 1
-            client.call("reload")
-            continue
-        other = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
-        assert other.execute("SELECT count(*) FROM rows WHERE id = ?", (row["id"],)).fetchone() == (1,)
-        other.close()
-    assert told == 4
-
-
-@pytest.mark.parametrize("sql", ["DROP TABLE rows", "ALTER TABLE rows RENAME COLUMN data TO other"])
-@pytest.mark.parametrize("is_running", [True, False])
-def test_a_file_that_has_lost_its_rows_is_broken_with_the_reason(running: Daemon, sql: str, is_running: bool):
-    if not is_running:
-        running.stop()
-    file = apsw.Connection(str(running.data_dir / "tables" / "notes" / "notes.db"))
-    file.execute(sql)
+def meddle(running: Daemon, *statements: str, table: str = "notes") -> None:
+    """What another program does to a table's file meanwhile."""
+    file = apsw.Connection(str(tables_of(running) / table / f"{table}.db"))
+    for statement in statements:
+        file.execute(statement)
     file.close()
-    if not is_running:
-        running.start()
-    client = running.client("all")
-    reloaded = client.call("reload")
-    assert reloaded["mounted"] == ["second"]
-    (broken,) = reloaded["broken"]
-    assert (broken["table"], broken["code"], "rows" in broken["reason"]) == ("notes", "STORAGE_ERROR", True)
-    assert client.call("get_system_health")["status"] == "degraded"
-    client.call("create", table="second", data={"title": "goes on"})
 
 
-def test_a_default_table_that_cannot_be_used_is_a_reason(tmp_path: Path):
-    settings = one_table(tmp_path / "elsewhere")
-    with daemon(tmp_path / "data", environment=settings) as running:
-        client = running.client("all")
-        client.call("create", data={"title": "a"})
-        Path(settings["CONVMEM_DB"]).unlink()
-        assert refused(client, "list")["code"] == "TABLE_NOT_FOUND"
-        Path(settings["CONVMEM_SCHEMA"]).write_text("table: [")
-        client.call("reload")
-        assert client.call("get_system_health")["status"] == "degraded"
+def test_a_text_that_is_no_utf_8_hides_no_row(running: Daemon):
+    client = running.client("tables")
+    (row,) = client.call("list", table="notes")["rows"]
+    meddle(
+        running,
+        f"INSERT INTO rows VALUES ('{ROW}', {NO_UTF8}, 1, 1), ({NO_UTF8}, '{{}}', 2, 2)",
+        f"INSERT INTO _row_history (table_name, row_id, version, recorded_at, op, data_json)"
+        f" VALUES ('notes', '{row['id']}', 7, 1, 'update', {NO_UTF8})",
+    )
+    for _ in range(2):
+        for order in ([], [{"field": "title"}]):
+            page = client.call("list", table="notes", order_by=order)
+            assert {one["id"]: "damaged" in one for one in page["rows"]} == {row["id"]: False, ROW: True}
+            assert page["unreadable"] == 1
+    alias = {"name": "both", "sources": {"kind": "multi", "value": ["notes", "second"]}}
+    client.call("alias_create", **alias)
+    assert len(client.call("alias_run", name="both")["rows"]) == 3
+    assert refused(client, "get", table="notes", id=ROW)["code"] == "STORAGE_ERROR"
+    assert client.call("row_history", table="notes", id=row["id"])["damaged"] == [[7, 7]]
+    assert client.call("update", table="notes", id=row["id"], data={"title": "changed"})["version"] == 8
+    assert [one["version"] for one in client.call("row_history", table="notes", id=row["id"])["versions"]] == [8, 1]
+    fields = [{"name": "title", "type": "string"}]
+    assert client.call("schema_update", table="notes", fields=fields)["rows_failing"] == 1
 
 
-def test_the_last_copy_of_a_table_whose_file_is_gone_stays_in_the_backup(running: Daemon, tmp_path: Path):
-    copy, data = str(tmp_path / "copy"), str(running.data_dir)
-    convmem("backup", copy, "--data-dir", data)
-    _file_gone(running.data_dir / "tables" / "notes")
-    assert refused(running.client("tables"), "list", table="notes")["code"] == "TABLE_NOT_FOUND"
-    (named,) = convmem("backup", copy, "--data-dir", data)["not_copied"]
-    assert "tables/notes/notes.db" in named
-    convmem("restore", copy, "--data-dir", str(tmp_path / "restored"))
-    with daemon(tmp_path / "restored") as restored:
-        assert titles(restored.client("tables"), "notes") == {"kept"}
+def test_a_statement_that_would_leave_no_utf_8_is_refused_and_the_table_is_well(running: Daemon):
+    client = running.client("tables")
+    sql = "UPDATE rows SET data = json_set(data, '$.a', char(55296))"
+    assert refused(client, "schema_batch", table="notes", ops=[{"op": "query", "sql": sql}])["code"] == "BATCH_ABORTED"
+    meddle(running, f"INSERT INTO rows VALUES ('{ROW}', {NO_UTF8}, 1, 1)")
+    error = refused(client, "schema_batch", table="notes", ops=[{"op": "query", "sql": "DELETE FROM rows"}])
+    assert (error["code"], error["cause"]["field"]) == ("BATCH_ABORTED", "sql")
+    assert client.call("create", table="notes", data={"title": "more"})["version"] == 1
+
+
+def test_one_alias_that_is_no_utf_8_hides_no_other(running: Daemon):
+    client = running.client("tables")
+    for name in ("first", "last"):
+        client.call("alias_create", table="notes", name=name)
+    running.stop()
+    own = apsw.Connection(str(tables_of(running) / "_global.db"))
+    own.execute(f"UPDATE aliases SET definition = {NO_UTF8} WHERE name = 'first'")
+    own.close()
+    meddle(
+        running,
+        "CREATE TABLE _aliases (name TEXT PRIMARY KEY, filter TEXT, default_limit INTEGER, description TEXT,"
+        " params_schema TEXT)",
+        f"INSERT INTO _aliases VALUES ('theirs', NULL, 5, {NO_UTF8}, NULL), ('whole', NULL, 5, 'x', NULL)",
+        table="second",
+    )
+    running.start()
+    found = running.client("tables").call("alias_list")["aliases"]
+    assert {(alias["table"], alias["name"]) for alias in found} == {("notes", "last"), ("second", "whole")}
+
+
+def test_what_is_tried_or_cannot_be_made_leaves_nothing(running: Daemon):
+    before = there(running)
+    client = running.client("tables")
+    os.mkdir(tables_of(running) / "empty")
+    for name in ("fresh", "empty"):
+        ops = [{"op": "schema_create", "table": name, "fields": [{"name": "a", "type": "string"}]}]
+        assert client.call("schema_batch", ops=ops, dry_run=True)["dry_run"] is True
+    os.rmdir(tables_of(running) / "empty")
+    assert there(running) == before
+
+
+def test_a_table_for_which_the_disk_has_no_room_leaves_nothing(tmp_path: Path):
+    put_table(tmp_path / "data" / "tables")
+    with daemon(tmp_path / "data") as running:
+        assert running.process is not None
+        # As if the disk took no file of more than a page.
+        resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (4_096, resource.RLIM_INFINITY))
+        fields = [{"name": "a", "type": "string"}]
+        # The tables that are there are mounted, or the daemon would not answer this.
+        error = refused(running.client("tables"), "schema_create", table="fresh", fields=fields)
+        assert error["code"] in ("STORAGE_FULL", "STORAGE_ERROR")
+        assert not [name for name in there(running) if name.startswith("fresh")]
+        resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        assert running.client("tables").call("schema_create", table="fresh", fields=fields)["created"] == "fresh"
+        assert running.client("tables").call("create", table="notes", data={"title": "kept"})["version"] == 1
+
+
+@pytest.mark.parametrize("what", ["notes", "notes/notes.db"])
+def test_a_link_that_takes_a_place_while_the_daemon_runs_is_not_followed(running: Daemon, what: str, tmp_path: Path):
+    client = running.client("tables")
+    place, elsewhere = tables_of(running) / what, tmp_path / "elsewhere"
+    place.rename(elsewhere)
+    place.symlink_to(elsewhere)
+    for tool, arguments in (("list", {}), ("create", {"data": {"title": "lost"}})):
+        error = refused(client, tool, table="notes", **arguments)
+        assert (error["code"], "link" in error["reason"]) == ("TABLE_NOT_FOUND", True)
+    assert client.call("create", table="second", data={"title": "more"})["version"] == 1
+    place.unlink()
+    elsewhere.rename(place)
+    assert [row["data"]["title"] for row in client.call("list", table="notes")["rows"]] == ["kept"]

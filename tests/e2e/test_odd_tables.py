@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 import apsw
+import httpx
 import pytest
 
 from convmem import cursors
@@ -59,6 +61,54 @@ def test_a_statement_that_compares_without_end_is_refused(running: Daemon):
     ops = [{"op": "query", "sql": sql, "params": ["%" + "a" * 20_000 + "b"]}]
     assert refused(client, "schema_batch", table="notes", ops=ops)["code"] == "BATCH_ABORTED"
     is_well(running, "notes", "second")
+
+
+@pytest.mark.parametrize("function", ["instr(data, :long)", "trim(data, :long) = ''", "replace(data, :long, 'x') = ''"])
+def test_a_function_of_two_long_texts_holds_nobody_up(running: Daemon, function: str):
+    client = running.client("tables")
+    client.call("create", table="notes", data={"title": "t", "body": "a" * 1_000_000})
+    ops = [{"op": "query", "sql": f"DELETE FROM rows WHERE {function}", "params": {"long": "a" * 500_000 + "b"}}]
+    assert client.call("schema_batch", table="notes", ops=ops)["affects"]["deleted"] == 0
+    is_well(running, "notes", "second")
+
+
+def test_a_batch_has_its_time_whatever_it_does(running: Daemon):
+    client = running.client("tables")
+    large = {"title": "t", "body": "a" * 900_000}
+    first = client.call("create", table="notes", data=large)["id"]
+    ops = [{"op": "data_update", "id": first, "data": {"title": str(number)}} for number in range(1_000)]
+    error = refused(client, "schema_batch", table="notes", ops=ops)
+    assert (error["code"], error["cause"]["code"]) == ("BATCH_ABORTED", "QUERY_LIMIT")
+    assert client.call("get", table="notes", id=first, fields={"mode": "list", "fields": ["title"]})["data"] == {
+        "title": "t"
+    }
+    is_well(running, "notes", "second")
+
+
+def test_a_stop_does_not_wait_for_questions_that_take_long(running: Daemon):
+    client = running.client("tables")
+    for number in range(8):
+        client.call("create", table="notes", data={"title": "t", "body": f"{number}" + "a" * 1_000_000})
+    tests = [{"type": "like", "field": "body", "pattern": "%" + "a" * 200 + f"{number}%"} for number in range(100)]
+    filter_ = {"type": "or", "filters": tests}
+    clients = [running.client("tables", x_convmem_device=str(number)) for number in range(8)]
+    outcomes: list[str] = []
+
+    def ask(one: RawClient) -> None:
+        try:
+            one.call("list", table="notes", filter=filter_)
+        except Refused as found:
+            outcomes.append(found.code)
+        except httpx.HTTPError as found:
+            outcomes.append(repr(found))
+
+    with ThreadPoolExecutor(len(clients)) as threads:
+        asked = [threads.submit(ask, one) for one in clients]
+        # The first of them is over its time: the others wait behind it.
+        wait(asked, return_when=FIRST_COMPLETED)
+        status, _ = running.stop()
+    assert status == 0
+    assert set(outcomes) == {"QUERY_LIMIT", "STOPPING"}
 
 
 ODD = {
@@ -150,3 +200,43 @@ def test_what_is_answered_again_is_what_was_stored_where_secrets_are_taken_out(t
         assert again == first
         assert "AKIA" not in again["data"]["title"]
         client.call("update", table="notes", id=first["id"], data={"body": "x"}, expected_sha256=again["sha256"])
+
+
+def test_a_receipt_is_given_again_whatever_the_schema_says_today(running: Daemon):
+    client = running.client("tables")
+    given = {"title": "first", "body": None}
+    first = client.call("create", table="notes", data=given, idempotency_key="k")
+    fields = [{"name": name, "type": "string", "required": name != "body"} for name in ("body", "title", "who")]
+    client.call("delete", table="notes", id=first["id"])
+    for row in client.call("list", table="notes")["rows"]:
+        client.call("delete", table="notes", id=row["id"])
+    client.call("schema_update", table="notes", fields=fields)
+    running.stop()
+    running.start()
+    again = running.client("tables").call("create", table="notes", data={"title": "first"}, idempotency_key="k")
+    assert again.pop("replayed") is True
+    assert again == first
+    error = refused(running.client("tables"), "create", table="notes", data={"title": "2"}, idempotency_key="k")
+    assert error["code"] == "CONFLICT"
+
+
+def test_a_key_that_was_used_for_one_table_is_not_for_another(running: Daemon):
+    client = running.client("tables")
+    client.call("create", table="notes", data={"title": "t"}, idempotency_key="k")
+    running.stop()
+    running.start()
+    client = running.client("tables")
+    error = refused(client, "create", table="second", data={"title": "t"}, idempotency_key="k")
+    assert (error["code"], error["field"]) == ("CONFLICT", "idempotency_key")
+    assert client.call("info", table="second")["rows"] == 1
+    assert client.call("create", table="notes", data={"title": "t"}, idempotency_key="k")["replayed"] is True
+
+
+def test_rows_are_written_where_the_file_of_aliases_is_damaged(running: Daemon):
+    running.stop()
+    (running.data_dir / "tables" / "_global.db").write_bytes(b"no file of SQLite" * 1_000)
+    running.start()
+    client = running.client("tables")
+    first = client.call("create", table="notes", data={"title": "t"}, idempotency_key="k")
+    again = client.call("create", table="notes", data={"title": "t"}, idempotency_key="k")
+    assert (again["id"], again["replayed"]) == (first["id"], True)

@@ -217,7 +217,8 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "selection": {"model", "filters"},
         "pages": {"filters", "conditions", "ordering"},
         "sources": {"filters", "names"},
-        "aggregate": {"model", "filters", "conditions", "ordering"},
+        "methods": {"model"},
+        "aggregate": {"model", "filters", "conditions", "likeness", "methods", "ordering"},
         "edits": set(),
         "chunks": set(),
         "history": {"chunks"},
@@ -241,7 +242,9 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "commands": {"scanning"},
         "changes": {"model", "chunks", "cleaning", "data", "history", "queries", "scanning"},
         "matches": {"model", "filters"},
-        "statements": {"model", "data", "queries"},
+        "bounded_functions": {"likeness"},
+        "statements": {"model", "data", "queries", "bounded_functions"},
+        "used_keys": set(),
         "batch_ops": {"fields"},
         "batch": {
             *("data", "queries", "changes", "conditions", "history", "places", "scanning", "schema"),
@@ -272,10 +275,10 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
             *("model", "names", "places", "aggregate", "filters", "ordering", "params", "selection", "sources"),
             "templates",
         },
-        "alias_tables": {"aliases"},
+        "alias_tables": {"aliases", "used_keys"},
         "foreign_aliases": {"aliases", "alias_tables", "places", "scanning"},
         "union_pages": {
-            *("model", "queries", "aggregate", "conditions", "filters", "ordering", "replies", "selection"),
+            *("model", "queries", "aggregate", "conditions", "filters", "ordering", "pages", "replies", "selection"),
         },
         "alias_inputs": {"fields", "schema_inputs"},
         "alias_tools": {
@@ -288,7 +291,7 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "purge_reach": {"chunks", "history"},
         "purging": {"queries", "chunks", "purge_marks", "purge_reach", "purge_rules"},
         "decide": {
-            *("purging", "purge_rules"),
+            *("cleaning", "purging", "purge_rules", "used_keys"),
             *("alias_tables", "batch", "changes", "chunks", "commands", "data", "edits", "history", "scanning"),
         },
         "replies": {"model", "data"},
@@ -300,7 +303,7 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "resources": {"model", "schema", "mounts"},
         "tools": {
             *("changes", "commands", "dumping", "mounts", "offering", "replies", "scanning", "views"),
-            *("alias_tools", "schema_tools"),
+            *("alias_tables", "alias_tools", "schema_tools", "used_keys"),
         },
     },
 }
@@ -308,7 +311,7 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
 # Modules that no test file mirrors, and why.
 WITHOUT_A_TEST_FILE = {
     "backup_arguments.py": "tests/unit/test_backups.py",
-    "backup_tables.py": "tests/e2e/test_odd_table_files.py",
+    "backup_tables.py": "tests/e2e/test_replaced_tables.py",
     "liveness.py": "a daemon that is looked at: tests/e2e/test_services.py",
     "connecting/misfits.py": "tests/unit/connecting/test_jsonc.py",
     "fingerprints.py": "tests/unit/messages/test_fingerprints.py",
@@ -348,7 +351,7 @@ WITHOUT_A_TEST_FILE = {
     "tables/dumping.py": "tests/unit/tables/test_tools.py",
     "tables/fields.py": "tests/unit/tables/test_tools.py",
     "tables/inputs.py": "tests/unit/tables/test_tools.py",
-    "tables/kept.py": "tests/e2e/test_odd_table_files.py",
+    "tables/kept.py": "tests/e2e/test_replaced_tables.py",
     "tables/making.py": "tests/unit/tables/test_schema_changes.py",
     "tables/matches.py": "tests/unit/tables/test_batch.py",
     "tables/offering.py": "what tools say alike: tests/contract/test_tools.py",

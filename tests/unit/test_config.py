@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -139,9 +140,10 @@ def test_a_settings_file_over_its_bound_is_refused(here: Path):
         loaded(here)
 
 
-def test_a_settings_file_that_is_a_directory_is_refused(here: Path):
-    (here / "convmem.env").mkdir()
-    with pytest.raises(SettingInvalid, match="cannot be read"):
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_a_settings_file_that_is_no_file_is_refused_and_not_waited_for(here: Path, make: Callable[[Path], None]):
+    make(here / "convmem.env")
+    with pytest.raises(SettingInvalid, match="no regular file"):
         loaded(here)
 
 

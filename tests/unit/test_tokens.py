@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,22 @@ def test_a_file_that_may_not_be_read_admits_nobody(tmp_path: Path):
     assert book.find(digest(secret)) is None
 
 
+@pytest.mark.parametrize("kind", ["pipe", "dangling link"])
+def test_what_is_no_file_admits_nobody_and_nobody_waits_for_it(tmp_path: Path, kind: str):
+    secret = made(tmp_path, "laptop")
+    book = TokenBook(tmp_path, ManualClock())
+    place = tmp_path / tokens.FILE
+    place.unlink()
+    os.mkfifo(place) if kind == "pipe" else place.symlink_to("nowhere")
+    for _ in range(2):
+        assert book.is_needed
+        assert book.find(digest(secret)) is None
+    with pytest.raises(ValueError, match="regular"):
+        tokens.read(tmp_path)
+    place.unlink()
+    assert not book.is_needed
+
+
 def test_a_damaged_file_is_not_written_over(tmp_path: Path):
     (tmp_path / tokens.FILE).write_bytes(b"{")
     with pytest.raises(DiskFault, match="not one of ours"):
@@ -123,7 +140,16 @@ def test_a_name_stands_for_one_token(tmp_path: Path):
         tokens.revoke(tmp_path, "laptop")
 
 
-def test_two_who_change_the_tokens_at_once_lose_none(tmp_path: Path):
+def test_many_who_make_tokens_at_once_all_get_one(tmp_path: Path):
+    with ThreadPoolExecutor(8) as threads:
+        secrets = list(threads.map(lambda number: made(tmp_path, f"device {number}"), range(24)))
+    book = TokenBook(tmp_path, ManualClock())
+    assert {book.find(digest(secret)) for secret in secrets} == set(tokens.read(tmp_path))
+    assert len(tokens.read(tmp_path)) == 24
+
+
+def test_two_who_change_the_tokens_at_once_lose_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tokens, "LOCK_TRIES", 2)
     held = lock(tmp_path / tokens.LOCK)
     assert held is not None
     with pytest.raises(Busy):

@@ -133,3 +133,15 @@ def test_a_reader_that_is_gone_holds_up_nobody():
     logging.getLogger("convmem").warning("to nobody")
     with pytest.raises(BrokenPipeError):
         stream.close()  # what it could not write is still there
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_a_token_that_stands_where_none_belongs_is_shown_without_its_secret(log_format: str):
+    stream = io.StringIO()
+    journal.begin(log_format, stream)
+    secret = "cvm_" + "aB3_-" * 8
+    logging.getLogger("convmem").info("refused 404 /.well-known/%s: host %s", secret, secret.upper())
+    written = stream.getvalue()
+    assert secret[4:] not in written
+    assert secret[4:].upper() not in written
+    assert written.lower().count("cvm_[…]") == 2

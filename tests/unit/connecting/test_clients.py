@@ -2,6 +2,7 @@
 
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,3 +107,51 @@ def test_opencode_gets_the_shape_that_its_file_has(configuration: dict[str, obje
     assert CLIENTS["opencode"].path_in(configuration) == keys
     entry = CLIENTS["opencode"].entry(PLAIN[0], keys)
     assert ("enabled" in entry) is (keys == clients.OPENCODE_1)
+
+
+REMOTE, LOCAL = PLAIN
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "server", "expected"),
+    [
+        ("cursor", {"command": "x", "env": {"A": "b"}}, LOCAL, {"env": {"A": "b"}}),
+        (
+            "cursor",
+            {"command": "x", "env": {"A": "b", "CONVMEM_TOKEN": "old"}},
+            COMMAND,
+            {"env": {"A": "b", "CONVMEM_TOKEN": "${env:CONVMEM_TOKEN}"}},
+        ),
+        ("cursor", {"command": "x", "env": {"CONVMEM_TOKEN": "old"}}, LOCAL, {}),
+        ("cursor", {"command": "x", "env": {"A": "b"}}, REMOTE, {}),
+        (
+            "cursor",
+            {"url": "u", "headers": {"X-Mine": "1", "authorization": "old"}},
+            REMOTE,
+            {"headers": {"X-Mine": "1"}},
+        ),
+        ("opencode", {"type": "local", "environment": {"A": "b"}}, LOCAL, {"environment": {"A": "b"}}),
+        ("codex", {"command": "x", "env_vars": ["A", "CONVMEM_TOKEN"]}, LOCAL, {"env_vars": ["A"]}),
+        ("codex", {"command": "x", "env": "what is no table", "env_vars": []}, LOCAL, {}),
+        ("cursor", ["no entry"], LOCAL, {}),
+        ("cursor", None, LOCAL, {}),
+    ],
+)
+def test_variables_and_headers_that_a_person_added_stay(
+    name: str, before: Any, server: clients.Server, expected: dict[str, Any]
+):
+    client = clients.CLIENTS[name]
+    entry, _ = clients.with_additions(client, before, client.entry(server, client.paths[0]))
+    kept = {key: entry[key] for key in ("env", "environment", "headers", "env_vars") if key in entry}
+    assert kept == expected
+    again, _ = clients.with_additions(client, entry, client.entry(server, client.paths[0]))
+    assert again == entry
+
+
+def test_codex_keeps_its_tables_of_variables_and_headers():
+    client = clients.CLIENTS["codex"]
+    for server, key in ((COMMAND, "env"), (REMOTE, "http_headers"), (REMOTE, "env_http_headers")):
+        entry, ours = clients.with_additions(client, {key: {"A": "b"}}, client.entry(server, client.paths[0]))
+        assert key not in ours
+        assert key not in entry
+        assert {"url", "command", "args", "env_vars"} <= ours

@@ -53,13 +53,24 @@ def test_a_text_is_like_a_pattern(text: str, pattern: str, expected: bool):
     assert connection.execute(f"SELECT {condition} FROM (SELECT ? AS v)", (*bindings, text)).fetchall() == [(expected,)]
 
 
-def test_the_worst_pattern_costs_no_more_than_its_length_times_the_text():
-    pattern = "%" + "a%" * (LIKE_PATTERN_BYTES_MAX // 2 - 2) + "b"
-    # Whoever tried every way to share the text out among the signs would not come back from either of these.
-    assert not likeness.is_like("a" * 20_000, pattern)
+@pytest.mark.parametrize("sign", ["a%", "a_", "a"])
+def test_the_worst_pattern_takes_the_time_of_the_text(sign: str):
+    pattern = "%" + sign * ((LIKE_PATTERN_BYTES_MAX - 2) // len(sign)) + "b"
+    # Whoever tried every way to share the text out among the signs would not come back from any of these.
+    assert not likeness.is_like("a" * 200_000, pattern)
+    assert not likeness.is_like("a" * 200_000, pattern + "%")
     condition, bindings = likeness.condition("v", pattern)
     sql = f"SELECT {condition} FROM (SELECT ? AS v)"
     assert apsw.Connection(":memory:").execute(sql, (*bindings, "a" * 200_000)).fetchall() == [(0,)]
+
+
+def test_whoever_looks_meanwhile_can_end_it():
+    def look() -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        likeness.is_like("a" * 200_000, "%a_b%", look)
+    assert not likeness.is_like("a" * 200_000, "a_b", look), "nothing is looked for"
 
 
 def test_a_stand_in_is_none_of_the_pattern_s_characters():

@@ -12,9 +12,10 @@ import pytest
 from convmem.clock import SystemClock
 from convmem.domain import Origin
 from convmem.errors import Invalid, QueryLimit
+from convmem.limits import STATEMENT_MS_MAX
 from convmem.store.table_store import new_id
 from convmem.tables import create, history, schema, statements
-from convmem.tables.statements import Change, run
+from convmem.tables.statements import Allowance, Change, run
 from convmem.targets import TableStamp
 
 SCHEMA = schema.parse(
@@ -40,7 +41,7 @@ def file(tmp_path: Path) -> Iterator[apsw.Connection]:
 
 
 def done(file: apsw.Connection, sql: str, params: Any = None) -> list[Change]:
-    return run(file, sql, params, SCHEMA, STAMP)
+    return list(run(file, sql, params, SCHEMA, STAMP, allowance=Allowance(STAMP)))
 
 
 def rows(file: apsw.Connection) -> list[Any]:
@@ -172,6 +173,29 @@ def test_a_statement_without_end_is_ended(file: apsw.Connection, monkeypatch: py
     sources = ", ".join(f"rows AS r{number}" for number in range(60))
     with pytest.raises(QueryLimit):
         done(file, f"DELETE FROM rows WHERE (SELECT count(*) FROM {sources}) > 0")
+
+
+def test_statements_of_a_batch_share_their_time_and_nothing_else_counts(file: apsw.Connection):
+    now_ms = 0
+    stamp = TableStamp(5_000_000, Origin("local", "test"), lambda: new_id(CLOCK), lambda: now_ms)
+    allowance = Allowance(stamp)
+
+    def delete(took_ms: int) -> None:
+        def clean(data: dict[str, Any]) -> dict[str, Any]:
+            nonlocal now_ms
+            now_ms += 10_000
+            return data
+
+        sql = "UPDATE rows SET data = json_set(data, '$.n', 5) WHERE id = ?"
+        with allowance.spent():
+            nonlocal now_ms
+            now_ms += took_ms
+        assert list(run(file, sql, [IDS[0]], SCHEMA, stamp, allowance=allowance, clean=clean))
+
+    for _ in range(2):
+        delete(STATEMENT_MS_MAX // 2)
+    with pytest.raises(QueryLimit):
+        delete(1)
 
 
 def test_no_statement_changes_more_rows_than_a_batch_may(file: apsw.Connection, monkeypatch: pytest.MonkeyPatch):

@@ -138,7 +138,8 @@ async def test_the_same_key_adds_a_row_once(root: Path, tmp_path: Path):
         conflict = await refused(t, "create", **{**ask, "data": {"title": "b"}})
         assert conflict["code"] == "CONFLICT"
         assert (await t.call("create", OTHER, **ask))["id"] != first["id"]
-        assert (await t.call("create", **{**ask, "table": "others"}))["id"] != first["id"]
+        elsewhere = await refused(t, "create", **{**ask, "table": "others"})
+        assert (elsewhere["code"], elsewhere["field"]) == ("CONFLICT", "idempotency_key")
         await t.call("delete", table="notes", id=first["id"])
         assert (await t.call("create", **ask))["id"] == first["id"]
     async with tables(tmp_path) as t:
