@@ -65,9 +65,11 @@ def test_a_text_that_is_no_utf_8_hides_no_row(running: Daemon):
             page = client.call("list", table="notes", order_by=order)
             assert {one["id"]: "damaged" in one for one in page["rows"]} == {row["id"]: False, ROW: True}
             assert page["unreadable"] == 1
+    meddle(running, "INSERT INTO rows VALUES (NULL, '{}', 1, 1)")
     alias = {"name": "both", "sources": {"kind": "multi", "value": ["notes", "second"]}}
     client.call("alias_create", **alias)
-    assert len(client.call("alias_run", name="both")["rows"]) == 3
+    assert len(client.call("alias_run", name="both")["rows"]) == 4
+    meddle(running, "DELETE FROM rows WHERE id IS NULL")
     assert refused(client, "get", table="notes", id=ROW)["code"] == "STORAGE_ERROR"
     assert client.call("row_history", table="notes", id=row["id"])["damaged"] == [[7, 7]]
     assert client.call("update", table="notes", id=row["id"], data={"title": "changed"})["version"] == 8
@@ -89,7 +91,7 @@ def test_a_statement_that_would_leave_no_utf_8_is_refused_and_the_table_is_well(
 def test_one_alias_that_is_no_utf_8_hides_no_other(running: Daemon):
     client = running.client("tables")
     for name in ("first", "last"):
-        client.call("alias_create", table="notes", name=name)
+        client.call("alias_create", table="notes", name=name, filter={"type": "exists", "field": "title"})
     running.stop()
     own = apsw.Connection(str(tables_of(running) / "_global.db"))
     own.execute(f"UPDATE aliases SET definition = {NO_UTF8} WHERE name = 'first'")
@@ -102,8 +104,10 @@ def test_one_alias_that_is_no_utf_8_hides_no_other(running: Daemon):
         table="second",
     )
     running.start()
-    found = running.client("tables").call("alias_list")["aliases"]
-    assert {(alias["table"], alias["name"]) for alias in found} == {("notes", "last"), ("second", "whole")}
+    found = running.client("tables").call("alias_list")
+    assert {(alias["table"], alias["name"]) for alias in found["aliases"]} == {("notes", "last"), ("second", "whole")}
+    assert found["damaged"] == [{"name": "first", "table": "notes", "scope": "user"}]
+    assert "an alias in second was not taken over, it cannot be read: theirs" in running.stop()[1]
 
 
 def test_what_is_tried_or_cannot_be_made_leaves_nothing(running: Daemon):
