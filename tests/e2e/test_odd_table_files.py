@@ -71,6 +71,11 @@ def test_a_text_that_is_no_utf_8_hides_no_row(running: Daemon):
     assert len(client.call("alias_run", name="both")["rows"]) == 4
     meddle(running, "DELETE FROM rows WHERE id IS NULL")
     assert refused(client, "get", table="notes", id=ROW)["code"] == "STORAGE_ERROR"
+    prefix = row["id"][:6]
+    meddle(running, f"INSERT INTO rows VALUES (CAST(x'{prefix.encode().hex()}30ff' AS TEXT), '{{}}', 1, 1)")
+    for tool in ("get", "row_history"):
+        assert client.call(tool, table="notes", id=prefix)["id"] == row["id"]
+    meddle(running, f"DELETE FROM rows WHERE CAST(id AS BLOB) = x'{prefix.encode().hex()}30ff'")
     assert client.call("row_history", table="notes", id=row["id"])["damaged"] == [[7, 7]]
     assert client.call("update", table="notes", id=row["id"], data={"title": "changed"})["version"] == 8
     assert [one["version"] for one in client.call("row_history", table="notes", id=row["id"])["versions"]] == [8, 1]
