@@ -267,7 +267,7 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "schema_inputs": {"fields"},
         "schema_changes": {
             *("model", "queries", "data", "names", "places", "schema", "scanning", "mounts", "disk", "commands"),
-            *("backing_up", "schema_inputs", "unusable"),
+            *("backing_up", "making", "schema_inputs", "unusable"),
         },
         "snapshots": {"copies", "disk", "places", "mounts", "backing_up", "schema_inputs", "upload"},
         "schema_tools": {"inputs", "mounts", "offering", "batching", "schema_changes", "schema_inputs", "snapshots"},
