@@ -237,8 +237,15 @@ def test_the_last_copy_of_a_table_whose_file_is_gone_stays_in_the_backup(running
     convmem("backup", copy, "--data-dir", data)
     _file_gone(running.data_dir / "tables" / "notes")
     assert refused(running.client("tables"), "list", table="notes")["code"] == "TABLE_NOT_FOUND"
-    (named,) = convmem("backup", copy, "--data-dir", data)["not_copied"]
-    assert "tables/notes/notes.db" in named
+    schema = running.data_dir / "tables" / "notes" / "schema.yaml"
+    for text in (NOTES, "table: ["):
+        schema.write_text(text)
+        if text != NOTES:
+            assert running.client("tables").call("reload")["broken"][0]["table"] == "notes"
+        (named,) = convmem("backup", copy, "--data-dir", data)["not_copied"]
+        assert "tables/notes/notes.db" in named
+    schema.write_text(NOTES)
+    convmem("backup", copy, "--data-dir", data)
     convmem("restore", copy, "--data-dir", str(tmp_path / "restored"))
     with daemon(tmp_path / "restored") as restored:
         assert titles(restored.client("tables"), "notes") == {"kept"}
