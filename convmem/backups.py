@@ -12,22 +12,20 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
-from functools import partial
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
-from convmem import files
+from convmem import backup_tables, files
 from convmem.backup_arguments import flag_in, path_in, refuse_others
 from convmem.errors import BackupRefused, Busy, ConvmemError, DiskFault, Stopping, StoreFailed
 from convmem.files import RealFiles
 from convmem.limits import REBUILD_RETRY_MS
 from convmem.maintenance import Progress, teller
-from convmem.store import backup, manifest, restore, sqlite, table_copy
+from convmem.store import backup, manifest, restore, sqlite
 from convmem.store.compaction import Tell
-from convmem.store.copying import TablePart
 from convmem.store.generation import STAGING
 from convmem.store.manifest import PROVEN, Manifest, Proof
 from convmem.store.restore import Proven, Watch
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
 
 Sleep = Callable[[float], Awaitable[object]]
 JOURNAL = logging.getLogger("convmem")
-SCRATCH, TABLE_SCRATCH = f"{STAGING}proof.db", f"{STAGING}table.db"
+SCRATCH = f"{STAGING}proof.db"
 # How long the schedule sleeps at most: a machine that was suspended notices soon that a backup is due.
 LOOK_S = 60
 # A proof may be this many periods old before the store is degraded.
@@ -121,7 +119,8 @@ class Backups:
 
     async def back_up(self, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
         """Bring the backup in `dest` up to date, `with_tokens` or without: {dest, generation, sequence, log_bytes,
-        copied_bytes, parts, state_hash, created_at, duration_ms}. Busy, BackupRefused, LogCorrupt, DiskFault, Stopping.
+        copied_bytes, parts, not_copied?, state_hash, created_at, duration_ms}. `not_copied`: sentences about tables.
+        Busy, BackupRefused, LogCorrupt, DiskFault, Stopping.
         """
         refuse_others(arguments, "dest", "with_tokens")
         return await self._engine.apart(
@@ -143,6 +142,7 @@ class Backups:
             "dest": str(directory),
             **facts(made),
             "copied_bytes": copied_bytes,
+            **({"not_copied": self.kept_back} if self.kept_back else {}),
             "duration_ms": round(self._engine.clock.monotonic_ms() - started_ms),
         }
 
@@ -175,6 +175,7 @@ class Backups:
     def _make(self, directory: Path, tell: Tell, with_tokens: bool) -> tuple[Manifest, int]:
         engine = self._engine
         kept_back: list[str] = []
+        tables = backup_tables.parts(engine.mounting, self._files, engine.is_stopped)
 
         def connect(generation: int) -> apsw.Connection:
             return sqlite.connect_to_read(self._files.path(index_name(generation)))
@@ -182,7 +183,7 @@ class Backups:
         with (
             backup.refused_by_disk("nothing that was there is lost"),
             taken(directory, self._files.root) as target,
-            backup.looked_at(self._files, connect, engine.parts.domains, self._tables()) as source,
+            backup.looked_at(self._files, connect, engine.parts.domains, tables) as source,
         ):
             made = backup.back_up(
                 source,
@@ -198,27 +199,6 @@ class Backups:
             JOURNAL.error("a table could not be copied, the backup keeps what it has of it: %s", sentence)
         self._own.add(Path(os.path.realpath(directory)))
         return made
-
-    def _tables(self) -> list[TablePart] | None:
-        """The files of the user's tables, each to be read when its turn comes; None if nobody can know them."""
-        mounting = self._engine.mounting
-        if (found := [] if mounting is None else mounting.kept_files()) is None:
-            return None
-        return [TablePart(f"tables/{name}", partial(self._table, path)) for name, path in found]
-
-    @contextmanager
-    def _table(self, path: Path) -> Iterator[files.File]:
-        """A file of a table as it is at one moment: of rows a copy, made while they are in use."""
-        with backup.refused_by_disk("the table is as it was"), ExitStack() as undone:
-            if path.suffix == ".db":
-                copy = self._files.path(TABLE_SCRATCH)
-                undone.callback(self._files.remove, TABLE_SCRATCH)
-                self._files.remove(TABLE_SCRATCH)
-                table_copy.copy(path, copy, is_stopped=self._engine.is_stopped)
-                path = copy
-            file = files.regular(path)
-            undone.callback(file.close)
-            yield file
 
     def _verify(self, directory: Path, tell: Tell) -> Proven:
         """Prove a backup that somebody named; one of this store is a proof to remember."""

@@ -83,7 +83,7 @@ class RealFile:
 
     def __init__(self, path: Path, counters: Counters, *, writable: bool = True) -> None:
         flags = os.O_RDWR | os.O_CREAT if writable else os.O_RDONLY
-        self._descriptor = os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
+        self._descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, FILE_MODE)  # No pipe is waited for.
         self._counters = counters
 
     def size(self) -> int:

@@ -7,7 +7,6 @@ as it takes.
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +68,8 @@ def restore(settings: Settings, source: Path, tell: Tell) -> Mapping[str, Any]:
     restoring.read_manifest(files)
     with closing(holding.take(settings)) as held, holding.usable(settings.data_dir):
         shelf = FileShelf(held.directory)
-        table_restore.refuse_others(settings.data_dir, restoring.read_manifest(files))
+        places = table_restore.places(settings.data_dir, restoring.read_manifest(files), files)
+        places.refuse_others()
         beside = {holding.LOCK, SETTINGS_FILE, "lost+found", table_restore.DIRECTORY}
         try:
             with closing(shelf.scratch()) as scratch, stopping.noticed() as is_stopped:
@@ -81,12 +81,13 @@ def restore(settings: Settings, source: Path, tell: Tell) -> Mapping[str, Any]:
                     domains(),
                     clock,
                     beside=beside,
-                    put_table=partial(table_restore.put, settings.data_dir),
+                    put_table=places.put,
                     watch=watch,
                 )
         finally:
             shelf.drop_scratch()
-    return {**_facts(source, proven, clock.monotonic_ms() - started_ms), "data_dir": str(settings.data_dir)}
+    facts = _facts(source, proven, clock.monotonic_ms() - started_ms)
+    return {**facts, "data_dir": str(settings.data_dir), **places.facts()}
 
 
 def _facts(source: Path, proven: Proven, duration_ms: float) -> dict[str, Any]:

@@ -24,8 +24,8 @@ KEEP_MAX, DAMAGED_SHOWN_MAX = 1_000_000, 20
 async def listed(access: StoreAccess) -> Mapping[str, Any]:
     """{tables: [{table, scope, title, rows, history, bytes}], broken}: rows are null where a file cannot be read."""
     mounts = await mounts_of(access)
-    tables = [await _facts(access, mount) for mount in mounts.mounts()]
-    return {"tables": tables, "broken": mounts.facts()["broken"]}
+    broken = mounts.facts()["broken"]
+    return {"tables": [await _facts(access, mount) for mount in mounts.mounts()], "broken": broken}
 
 
 async def _facts(access: StoreAccess, mount: Mount) -> dict[str, Any]:

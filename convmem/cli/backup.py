@@ -66,6 +66,7 @@ def print_facts(facts: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    rows = [(name, str(value)) for name, value in facts.items() if name != "parts"]
+    rows = [(name, str(value)) for name, value in facts.items() if name not in ("parts", "not_copied")]
     rows += [(part["name"], f"{part['bytes']} bytes in {part['file']}") for part in facts["parts"]]
+    rows += [("not copied", sentence) for sentence in facts.get("not_copied", ())]
     print_table(("fact", "value"), rows)

@@ -97,7 +97,10 @@ def _health(here: Here) -> Finding:
     if status == "ok":
         return found("health-well", "ok")
     if status == "degraded":
-        return found("health-unwell", shown, f"convmem check --data-dir {quote(str(here.data_dir))}")
+        # What is damaged no check mends, and the next start would be refused: it is saved while it can be read.
+        is_damaged = any("log is damaged" in reason for reason in reasons)
+        verb = "salvage --to DIRECTORY" if is_damaged else "check"
+        return found("health-unwell", shown, f"convmem {verb} --data-dir {quote(str(here.data_dir))}")
     return found("health-over", shown, f"kill {here.holder.pid} && convmem serve")
 
 

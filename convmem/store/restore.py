@@ -33,7 +33,8 @@ from convmem.store.store import Store
 
 NAMES = {kind.name for kind in KINDS}
 # Files of the user's tables: a schema, rows, and what a scope has in common.
-TABLE_PART = re.compile(r"tables/(?:_global\.db|([A-Za-z0-9][A-Za-z0-9_-]{0,63})/(?:schema\.yaml|\1\.db))")
+# Of the user's tables: aliases, and the two files of a table; `_single` is the one of single-table mode.
+TABLE_PART = re.compile(r"tables/(?:_global\.db|([A-Za-z0-9][A-Za-z0-9_-]{0,63}|_single)/(?:schema\.yaml|\1\.db))")
 PutTable = Callable[[str, Iterator[bytes]], None]
 
 

@@ -9,6 +9,7 @@ thrown away where a table file is refused.
 """
 
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -31,7 +32,8 @@ ABSENT = (0, 0)
 
 
 class FileIdentity(NamedTuple):
-    """Which file bears a name, and which its WAL: device and number, ABSENT if it is not there or cannot be seen.
+    """Which file bears a name, and which its WAL: device and number, ABSENT if it is not there or cannot be seen. Where
+    a link bears the name it is that link, and a file in a directory that is one is not there: nothing is followed.
 
     `content` is the file's size and time of change. Beside a WAL only a checkpoint changes it, or somebody who copies
     another content over it, of which SQLite learns nothing.
@@ -43,8 +45,8 @@ class FileIdentity(NamedTuple):
 
 
 def identity(path: Path) -> FileIdentity:
-    """Return which files stand at a path and beside it now. What a link leads to does not stand there."""
-    if path.parent.is_symlink():
+    """Return which files stand at a path and beside it now."""
+    if stat.S_ISLNK(_mode(path.parent)):
         return FileIdentity(ABSENT, ABSENT, (0, 0))
     file, content = _which(path)
     return FileIdentity(file, _which(f"{path}-wal")[0], content)
@@ -58,11 +60,18 @@ def _which(path: Path | str) -> tuple[tuple[int, int], tuple[int, int]]:
     return (found.st_dev, found.st_ino), (found.st_size, found.st_mtime_ns)
 
 
+def _mode(path: Path) -> int:
+    try:
+        return os.lstat(path).st_mode
+    except OSError:
+        return 0
+
+
 def connect_to_table(path: Path) -> apsw.Connection:
     """Open a connection that writes a table file, which is made (0600) if it is missing; its directory must be there.
-    The path must lead to it without a link: what stands behind one is somebody else's.
 
-    One of OF_THE_FILE if that cannot be. Checkpoints are the caller's: a COMMIT does what it promises and no more.
+    One of OF_THE_FILE if that cannot be, or a link stands in the path. Checkpoints are the caller's: a COMMIT does what
+    it promises and no more.
     """
     with private_files():
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_NOFOLLOW
@@ -84,7 +93,8 @@ def connect_to_table(path: Path) -> apsw.Connection:
 def connect_to_read_table(path: Path, attached: Sequence[Path] = ()) -> apsw.Connection:
     """Open a connection that reads a table file and cannot write; its end moves nothing into the file.
 
-    It sees the `attached` files as schemas `source_1`, `source_2`, … One of OF_THE_FILE if a file is not there.
+    It sees the `attached` files as schemas `source_1`, `source_2`, … One of OF_THE_FILE if a file is not there,
+    or a link stands in its path.
     """
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOFOLLOW
     connection = apsw.Connection(os.fspath(path), flags=flags)
@@ -127,6 +137,8 @@ def refusal(error: Exception, connection: apsw.Connection | None) -> ConvmemErro
         return StorageFault("the table's file is damaged")
     if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError):
         return StorageFault("the table's file cannot be written")
+    if getattr(error, "extendedresult", 0) == apsw.SQLITE_CANTOPEN_SYMLINK:
+        return StorageFault("a link stands in the path of the table's file; nothing is followed")
     if isinstance(error, apsw.CantOpenError):
         return StorageFault("the table's file cannot be opened")
     return StorageFault("the disk failed at the table's file; whether this was stored is unknown")

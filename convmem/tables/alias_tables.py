@@ -1,12 +1,13 @@
 """Aliases on disk: one file for each scope, `_global.db`, and what deciders and readers do with it.
 
 The parts of an alias that are JSON stand there as JSON. A line that another program has made unreadable hides no other:
-it is left out and counted. The tables of mini-app-mcp in the same file (`_global_aliases`) are left as they are.
+it is named and left out, and whoever keeps an alias of its name replaces it. The tables of mini-app-mcp in the same
+file (`_global_aliases`) are left as they are.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
@@ -78,7 +79,11 @@ def prepare(connection: apsw.Connection) -> None:
 
 
 def create(connection: apsw.Connection, command: CreateAlias, stamp: TableStamp) -> None:
-    """Keep an alias. AliasExists if its table has one of this name."""
+    """Keep an alias. AliasExists if its table has one of this name that can be read."""
+    alias = command.alias
+    here = _read(connection, "WHERE table_name = ? AND name = ?", (alias.table, alias.name))
+    if here and here[0].alias is None:
+        connection.execute("DELETE FROM aliases WHERE table_name = ? AND name = ?", (alias.table, alias.name))
     if not _insert(connection, command.alias, stamp):
         raise AliasExists("there is an alias of this name already", name=command.alias.name)
 
@@ -106,12 +111,20 @@ def _insert(connection: apsw.Connection, alias: Alias, stamp: TableStamp) -> boo
     return connection.changes() > 0
 
 
-def named(connection: apsw.Connection, name: str) -> list[Alias]:
+class Line(NamedTuple):
+    """An alias as it stands; `alias` is None if another program has made something else of it. The names as texts."""
+
+    table: str
+    name: str
+    alias: Alias | None
+
+
+def named(connection: apsw.Connection, name: str) -> list[Line]:
     """The aliases of a name, of whatever table."""
     return _read(connection, "WHERE name = ? ORDER BY table_name", (name,))
 
 
-def every(connection: apsw.Connection, limit: int) -> list[Alias]:
+def every(connection: apsw.Connection, limit: int) -> list[Line]:
     """The first `limit` aliases, by table and name."""
     return _read(connection, "ORDER BY table_name, name LIMIT ?", (limit,))
 
@@ -120,7 +133,7 @@ def sources_taken_over(connection: apsw.Connection) -> set[str]:
     """Which sources were taken over already."""
     if not _has(connection, "aliases_taken_over"):
         return set()
-    return {row[0] for row in connection.execute("SELECT source FROM aliases_taken_over")}
+    return {shown(row[0]) for row in connection.execute("SELECT CAST(source AS BLOB) FROM aliases_taken_over")}
 
 
 def _has(connection: apsw.Connection, table: str) -> bool:
@@ -128,18 +141,21 @@ def _has(connection: apsw.Connection, table: str) -> bool:
     return connection.execute(sql, (table,)).fetchone() is not None
 
 
-def _read(connection: apsw.Connection, rest: str, bindings: tuple[Any, ...]) -> list[Alias]:
+def _read(connection: apsw.Connection, rest: str, bindings: tuple[Any, ...]) -> list[Line]:
     if not _has(connection, "aliases"):
         return []
     # As bytes: another program may have put a text there that is no UTF-8.
     columns = (f"CAST({column} AS BLOB)" for column in ("table_name", "name", "definition"))
     rows = connection.execute(f"SELECT {', '.join(columns)} FROM aliases {rest}", bindings)
-    found = (_alias(table, name, text) for table, name, text in rows)
-    return [alias for alias in found if alias is not None]
+    return [Line(shown(table), shown(name), _alias(table, name, text)) for table, name, text in rows]
+
+
+def shown(name: Any) -> str:
+    """A name that another program may have written, as every reader can show it."""
+    return name.decode(errors="backslashreplace") if isinstance(name, bytes) else str(name)
 
 
 def _alias(table: Any, name: Any, text: Any) -> Alias | None:
-    """An alias as it stands; None if another program has made something else of it."""
     try:
         named = {"table": table.decode(), "name": name.decode()}
         return msgspec.convert({**strict_json.parse(text), **named}, Alias)

@@ -17,7 +17,7 @@ from convmem.reply_bytes import reply_bytes
 from convmem.tables import aggregate, alias_tables, aliases, filters, ordering, selection, sources, union_pages, views
 from convmem.tables.aggregate import Source
 from convmem.tables.alias_inputs import AliasCreate, AliasDelete, AliasList, AliasRun, QueryAggregate
-from convmem.tables.alias_tables import CreateAlias, DeleteAlias, alias_file
+from convmem.tables.alias_tables import CreateAlias, DeleteAlias, Line, alias_file
 from convmem.tables.aliases import Alias, Placed
 from convmem.tables.mounts import Mounts, mounts_of
 from convmem.tables.offering import reads, writes
@@ -25,6 +25,8 @@ from convmem.tables.pages import Question
 from convmem.tables.places import Scope
 from convmem.tables.scanning import Mount
 from convmem.tables.sources import Sources
+
+DAMAGED_SHOWN_MAX = 20
 
 
 async def alias_create(access: Access, ask: AliasCreate) -> Answer:
@@ -54,23 +56,26 @@ def _there(mounts: Mounts, asked: Sources) -> list[str]:
 
 
 async def alias_list(access: Access, ask: AliasList) -> Answer:
-    """All of them, those of the project first; what it hides is left out."""
-    found = await _placed(access, alias_tables.every, ALIASES_SHOWN_MAX + 1)
+    """All of them, those of the project first; what it hides is left out. {aliases, damaged?, truncated?}."""
+    found = await _lines(access, alias_tables.every, ALIASES_SHOWN_MAX + 1)
     seen: set[tuple[str, str]] = set()
-    shown = []
-    for scope, alias in found:
-        is_asked = (ask.scope in (None, scope)) and (ask.table is None or alias.table in (ask.table, ""))
-        if is_asked and (ask.scope is not None or (alias.table, alias.name) not in seen):
+    shown, damaged = list[dict[str, Any]](), list[dict[str, Any]]()
+    for scope, (table, name, alias) in found:
+        is_asked = (ask.scope in (None, scope)) and (ask.table is None or table in (ask.table, ""))
+        if is_asked and alias is None:
+            damaged.append({"name": name, "table": table or None, "scope": scope})
+        elif is_asked and alias is not None and (ask.scope is not None or (table, name) not in seen):
             shown.append(alias.facts(scope))
-        seen.add((alias.table, alias.name))
+        seen.add((table, name))
     facts, is_cut = _fitting(shown[:ALIASES_SHOWN_MAX])
     cut = {"truncated": True} if is_cut or len(shown) > ALIASES_SHOWN_MAX else {}
-    return Answer({"aliases": facts, **cut})
+    named = {"damaged": damaged[:DAMAGED_SHOWN_MAX]} if damaged else {}
+    return Answer({"aliases": facts, **named, **cut})
 
 
 async def alias_run(access: Access, ask: AliasRun) -> Answer:
     """Ask the question that bears the name."""
-    placed = aliases.chosen(await _placed(access, alias_tables.named, ask.name), ask.name, ask.table)
+    placed = aliases.chosen(await _placed(access, ask.name), ask.name, ask.table)
     alias, mounts = placed.alias, await mounts_of(access)
     if alias.sources is None:
         return await _rows_of_one(access, await mounts.mounted(alias.table), alias, ask)
@@ -104,7 +109,7 @@ async def _rows_of_one(access: Access, mount: Mount, alias: Alias, ask: AliasRun
 
 async def alias_delete(access: Access, ask: AliasDelete) -> Answer:
     """Take a name away."""
-    found = await _placed(access, alias_tables.named, ask.name)
+    found = await _placed(access, ask.name)
     wanted = [placed for placed in found if ask.scope in (None, placed.scope)]
     scope, alias = aliases.chosen(wanted, ask.name, ask.table)
     root = (await mounts_of(access)).root(scope)
@@ -150,14 +155,20 @@ def _attached(tables: Sequence[Mount]) -> list[Source]:
     return [Source(mount.schema, name) for mount, name in zip(tables, names, strict=True)]
 
 
-async def _placed(access: Access, query: Any, *arguments: Any) -> list[Placed]:
-    """The aliases that a query finds in each scope, the project's first."""
+async def _placed(access: Access, name: str) -> list[Placed]:
+    """The aliases of a name in each scope, the project's first."""
+    found = await _lines(access, alias_tables.named, name)
+    return [Placed(scope, line.alias) for scope, line in found if line.alias is not None]
+
+
+async def _lines(access: Access, query: Any, *arguments: Any) -> list[tuple[Scope, Line]]:
+    """What a query finds in each scope, likewise."""
     mounts = await mounts_of(access)
-    found: list[Placed] = []
+    found: list[tuple[Scope, Line]] = []
     for root in mounts.roots:
         if folders.size(root.aliases):
-            in_root = await access.read_files([root.aliases], query, *arguments)
-            found += [Placed(root.scope, alias) for alias in in_root]
+            lines = await access.read_files([root.aliases], query, *arguments)
+            found += [(root.scope, line) for line in lines]
     return found
 
 

@@ -1,8 +1,8 @@
 """A question with a name: what an alias is, whether it can be meant, and which one a name means.
 
 An alias belongs to one table, or to several by `sources`; then it may carry an aggregator. Its filter is fixed, or a
-template that parameters are filled into. All of it is checked when the alias is made, as far as the schemas of that day
-let it be, and again when it runs: schemas change.
+template that parameters are filled into; only one over several tables may ask for all of their rows. All of it is
+checked when the alias is made, as far as the schemas of that day let it be, and again when it runs: schemas change.
 
 Of one name, that of the table asked for goes before one over several tables, and the project's hides the user's.
 """
@@ -64,6 +64,8 @@ def checked(alias: Alias, schemas: Sequence[TableSchema]) -> Alias:
         refuse("sources", "must be given where there is no table, and only there")
     if alias.filter is not None and alias.filter_template is not None:
         refuse("filter_template", "must not stand beside filter")
+    if alias.sources is None and alias.filter is None and alias.filter_template is None:
+        refuse("filter", "must be given, or filter_template: an alias of one table that asks nothing is a list")
     if alias.params_schema is not None and alias.filter_template is None:
         refuse("params_schema", "is for a filter_template")
     if alias.aggregator is not None and alias.sources is None:

@@ -7,19 +7,17 @@ table is mounted anew behind it (schema_changes.py). One that changes rows alone
 import asyncio
 from typing import Any
 
-from convmem import folders
 from convmem.domain import Access
 from convmem.errors import Busy, Invalid, TableNotFound
 from convmem.limits import REPLY_BYTES_DEFAULT, REPLY_ENVELOPE_BYTES
 from convmem.reply_bytes import reply_bytes
-from convmem.tables import backing_up, batch_ops, scanning, schema_changes
+from convmem.tables import backing_up, batch_ops, making, scanning, schema_changes
 from convmem.tables.batch import Done, RunBatch
 from convmem.tables.batch_ops import Batch
 from convmem.tables.disk import refused_by_disk
 from convmem.tables.mounts import Mounts
 from convmem.tables.names import table_name_fault
 from convmem.tables.scanning import Mount
-from convmem.tables.schema_changes import Standing
 from convmem.tables.schema_inputs import SchemaBatch
 
 
@@ -52,7 +50,6 @@ def _for(mount: Mount, batch: Batch, ask: SchemaBatch) -> RunBatch:
 
 
 async def _changing_schema(access: Access, mounts: Mounts, ask: SchemaBatch, table: str | None, batch: Batch) -> Done:
-    before: Standing | None = None
     try:
         command = _for(mounts.table(table), batch, ask)
     except TableNotFound:
@@ -60,18 +57,17 @@ async def _changing_schema(access: Access, mounts: Mounts, ask: SchemaBatch, tab
             raise
         assert table is not None
         command = await _making(mounts, ask, table, batch)
-        before = schema_changes.standing(command.root, table)
-        with refused_by_disk(table):
-            await asyncio.to_thread(folders.make, command.root.directory(table))
-    if command.mount is not None and not ask.dry_run:
+        async with making.place(access, mounts, command.root, table, is_dry=ask.dry_run):
+            made: Done = await access.write(command)
+        return made
+    if not ask.dry_run:
+        assert command.mount is not None
         await schema_changes.refuse_if_edited(command.mount)
         await backing_up.back_up(access, mounts.places, command.mount)
     try:
         outcome: Done = await access.write(command)
     finally:
         await mounts.refresh(access, command.table)
-        if before is not None:
-            await schema_changes.take_back(access, mounts, command.root, command.table, before)
     return outcome
 
 

@@ -13,6 +13,7 @@ Rejected: CHECK constraints on rows (a file of another program would not have th
 
 import apsw
 
+from convmem.errors import StorageFault
 from convmem.tables import history, purge_marks
 
 CREATE = """
@@ -43,9 +44,23 @@ CREATE TABLE IF NOT EXISTS _schema_pending (
 NAMES = frozenset(
     ("rows", "rows_newest", "_row_history", "_row_history_archive", "_receipts", "_schema_pending", purge_marks.NAME)
 )
+ROWS = {"id", "data", "created_at", "updated_at"}
 
 
 def prepare(connection: apsw.Connection) -> None:
-    """Make what is missing, in the transaction that is open."""
+    """Make what is missing, in the transaction that is open. StorageFault as below."""
+    refuse_without_rows(connection)
     connection.execute(CREATE + purge_marks.CREATE)
     history.prepare(connection)
+
+
+def refuse_without_rows(connection: apsw.Connection) -> None:
+    """StorageFault if another program has taken the rows out of a table's file, or columns of them: what is empty then
+    shall not look like a table that never had any.
+    """
+    there = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    columns = {row[1] for row in connection.execute("PRAGMA table_info(rows)")}
+    if "rows" not in there and there & NAMES:
+        raise StorageFault("the table rows is gone from its file")
+    if "rows" in there and not columns >= ROWS:
+        raise StorageFault("the table rows in its file lacks columns")

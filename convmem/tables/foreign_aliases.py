@@ -2,14 +2,15 @@
 
 It keeps those of one table in that table's file (`_aliases`) and those over several in `_global.db`
 (`_global_aliases`). Its filters have our shape; a filter that holds `{{` or `{%` is a template. What cannot be read is
-left behind: the file still has it. Nothing of it is changed or removed, and nothing is taken over twice, so what was
-deleted here does not come back.
+named in the journal and left behind: the file still has it. Nothing of it is changed or removed, and nothing is taken
+over twice, so what was deleted here does not come back.
 """
 
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -22,6 +23,7 @@ from convmem.tables.aliases import Alias
 from convmem.tables.places import GLOBAL_FILE, Root
 from convmem.tables.scanning import Mount
 
+JOURNAL = logging.getLogger("convmem")
 OF_TABLE = ("_aliases", ("name", "filter", "default_limit", "description", "params_schema"))
 GLOBAL = ("_global_aliases", (*OF_TABLE[1], "sources_json", "aggregator_json"))
 Left = tuple[str, tuple[str, ...]]
@@ -46,11 +48,20 @@ async def take_over(access: Access, root: Root, mounts: Sequence[Mount]) -> None
 async def _take_over(access: Access, root: Root, file: Path, left: Left, source: str, table: str) -> None:
     with suppress(CallerError, Busy, StorageFull):
         found = await access.read_files([file], read, left, table)
-        if found:
-            await access.write(TakeOver(alias_tables.alias_file(root.aliases), source, tuple(found)))
+        for name in found.left_behind:
+            JOURNAL.warning("an alias in %s was not taken over, it cannot be read: %s", source, name)
+        if found.aliases:
+            await access.write(TakeOver(alias_tables.alias_file(root.aliases), source, found.aliases))
 
 
-def read(connection: apsw.Connection, left: Left, table: str) -> list[Alias]:
+class Read(NamedTuple):
+    """The aliases of another program, and the names of those that are none of ours to understand."""
+
+    aliases: tuple[Alias, ...] = ()
+    left_behind: tuple[str, ...] = ()
+
+
+def read(connection: apsw.Connection, left: Left, table: str) -> Read:
     """The aliases in a table of another program; none if there is no such table. What is no alias hides no other."""
     name, columns = left
     # Texts as bytes: not every text is UTF-8.
@@ -58,13 +69,16 @@ def read(connection: apsw.Connection, left: Left, table: str) -> list[Alias]:
     sql = f"SELECT {', '.join(shown)} FROM {name}"
     there = connection.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,))
     if there.fetchone() is None:
-        return []
+        return Read()
     try:
         rows = connection.execute(sql).fetchall()
     except apsw.SQLError:
-        return []  # A table of the same name with other columns.
-    found = (_alias(table, row) for row in rows)
-    return [alias for alias in found if alias is not None]
+        return Read()  # A table of the same name with other columns.
+    found = [(row[0], _alias(table, row)) for row in rows]
+    return Read(
+        tuple(alias for _, alias in found if alias is not None),
+        tuple(alias_tables.shown(name) for name, alias in found if alias is None),
+    )
 
 
 def _alias(table: str, row: Sequence[Any]) -> Alias | None:

@@ -7,8 +7,11 @@ comes again with the mount of the new schema. So no row is ever checked against 
 A root belongs to one process (a kernel lock on its `.lock`), else two daemons would answer for the same rows. A root or
 a table that cannot be used is listed with the reason and stops nothing else.
 
-Rejected: to look at the disk on every call (a hundred stats a call), and to watch it (a half-written schema would be
-read while its owner still types).
+What was mounted must still stand where it stood whenever it is asked for (standing.py): else it is one that cannot be
+used until it does again, or a reload.
+
+Rejected: to look for tables on every call (a hundred stats a call), and to watch the disk (a half-written schema would
+be read while its owner still types).
 """
 
 import asyncio
@@ -22,13 +25,11 @@ from convmem import files, folders
 from convmem.domain import Access
 from convmem.errors import Busy, Stopping, StoreFailed, TableNotFound, TableRequired
 from convmem.limits import BUSY_RETRY_MS, OPENING_WAIT_MS_MAX, TABLES_SHOWN_MAX
-from convmem.tables import foreign_aliases, scanning
-from convmem.tables.names import folded, table_name_fault
-from convmem.tables.places import GLOBAL_FILE, LOCK_FILE, SCHEMA_FILE, Places, Root, Scope
-from convmem.tables.scanning import Broken, Found, Mount
-
-# How many of the tables that cannot be used stand by name among the reasons why the daemon is not simply well.
-REASONS_SHOWN = 3
+from convmem.tables import foreign_aliases, kept, scanning, unusable
+from convmem.tables.names import folded
+from convmem.tables.places import LOCK_FILE, Places, Root, Scope
+from convmem.tables.scanning import Found, Mount
+from convmem.tables.unusable import Broken
 
 
 class Reloaded(NamedTuple):
@@ -167,10 +168,20 @@ class Mounts:
             default = next((mount for mount in self._by_name.values() if mount.is_default), None)
             if default is None:
                 raise self.not_found(None)
-            return default
+            return self._standing(default)
         if table not in self._by_name:
             raise self.not_found(table)
-        return self._by_name[table]
+        return self._standing(self._by_name[table])
+
+    def _standing(self, mount: Mount) -> Mount:
+        if (broken := mount.fallen()) is not None:
+            raise _unusable(mount.table, broken.reason)
+        return mount
+
+    def _all_broken(self) -> list[Broken]:
+        """What could not be mounted, and what no longer stands where it was mounted."""
+        fallen = [broken for mount in self.mounts() if (broken := mount.fallen()) is not None]
+        return [*(self._broken or self._closed_roots), *fallen]
 
     def taken_by(self, table: str) -> Mount | None:
         """The mount whose name cannot be told from this one where case does not count."""
@@ -185,56 +196,47 @@ class Mounts:
         return sorted(self._by_name)
 
     def mounts(self) -> list[Mount]:
-        """All tables, by name."""
+        """All tables, by name, as they were mounted."""
         return [self._by_name[name] for name in self.names()]
 
     def facts(self) -> dict[str, Any]:
         """What health says of tables."""
-        shown = [broken.facts() for broken in self._broken[:TABLES_SHOWN_MAX]]
-        is_cut = {"truncated": True} if len(self._broken) > TABLES_SHOWN_MAX else {}
-        return {"mounted": len(self._by_name), "broken": shown, **is_cut}
+        broken = self._all_broken()
+        shown = [one.facts() for one in broken[:TABLES_SHOWN_MAX]]
+        is_cut = {"truncated": True} if len(broken) > TABLES_SHOWN_MAX else {}
+        mounted = sum(mount.fallen() is None for mount in self._by_name.values())
+        return {"mounted": mounted, "broken": shown, **is_cut}
 
     def kept_files(self) -> list[tuple[str, Path]] | None:
-        """The files of the user's tables, broken ones too: each by its path below the root, and where it is. The one of
-        single-table mode is among them, wherever it stands: restored, it is a table like the others.
-        """
+        """The files of the user's tables, broken ones too: each by its path below the root, and where it is."""
         root = self.root("user")
         if root is None:
             return None
-        names = scanning.candidates(root)
-        found = [(GLOBAL_FILE, root.aliases)]
-        for name in names:
-            found += [(f"{name}/{path.name}", path) for path in (root.schema(name), root.rows(name))]
-        if (single := self.places.single) is not None:
-            default = next((mount.table for mount in self._by_name.values() if mount.is_default), single.database.stem)
-            name = default if table_name_fault(default) is None else "single"
-            while folded(name) in map(folded, names):
-                name = f"{name}-single"
-            files_of_it = ((SCHEMA_FILE, folders.real(single.schema)), (f"{name}.db", folders.real(single.database)))
-            found += [(f"{name}/{own}", path) for own, path in files_of_it]
-        return [(name, path) for name, path in found if folders.is_file(path)]
+        here = {mount.table for mount in self._by_name.values() if mount.root == root and not mount.is_default}
+        # One that cannot be used may have lost its file: what a backup has of it must stay there.
+        lost = {
+            one.table for one in self._broken if one.table is not None and one.scope == "user" and not one.is_default
+        }
+        return kept.files(root, self.places.single, here | lost)
 
     def reasons(self) -> list[str]:
         """Why tables are not simply well: roots and tables that cannot be used, a few of them by name."""
-        closed = [f"tables of scope {root.scope}: {root.reason}" for root in self._closed_roots]
-        tables = [broken for broken in self._broken if broken.table is not None]
-        shown = [broken.facts() for broken in tables[:REASONS_SHOWN]]
-        named = [f"the table {facts['table']} cannot be used: {facts['reason']}" for facts in shown]
-        more = len(tables) - len(named)
-        return closed + named + ([f"{more} more tables cannot be used"] if more else [])
+        return unusable.reasons(self._all_broken())
 
     def not_found(self, table: str | None) -> TableNotFound:
         """What whoever asks for a table is told if there is none that can be used."""
         shown = (table or "")[:64]
         for broken in self._broken:
             if broken.table == table and table is not None:
-                return TableNotFound(
-                    f"the table {shown} cannot be used: {broken.reason}", table=shown, reason=broken.reason
-                )
+                return _unusable(shown, broken.reason)
         if table is None:
             reason = next((broken.reason for broken in self._broken if broken.is_default), "it is not there")
             return TableNotFound(f"the table cannot be used: {reason}", table="", reason=reason)
         return TableNotFound("there is no table of this name", table=shown)
+
+
+def _unusable(table: str, reason: str) -> TableNotFound:
+    return TableNotFound(f"the table {table} cannot be used: {reason}", table=table, reason=reason)
 
 
 async def mounts_of(access: Access) -> Mounts:

@@ -35,11 +35,15 @@ class Key(NamedTuple):
 NEWEST_FIRST = (Key("created_at", "time", True),)
 
 
+# A text in every table of ours; another program may have put anything there.
+RowId = str | KeyValue
+
+
 class Place(NamedTuple):
     """Where a row stands in an order: the values of its keys, and its id."""
 
     keys: tuple[KeyValue, ...]
-    id: str
+    id: RowId
 
 
 def parse(value: Any, schema: TableSchema, at: str = "order_by") -> tuple[Key, ...]:
@@ -88,7 +92,7 @@ def order_sql(order: Sequence[Key]) -> str:
 
 def behind(order: Sequence[Key], place: Place) -> Piece:
     """A condition on the same columns: true for what comes after a place."""
-    sql, bindings = "id > ?", list[KeyValue | str]((place.id,))
+    sql, bindings = ("id > ?", list[RowId]((place.id,))) if place.id is not None else ("id IS NOT NULL", list[RowId]())
     for number in reversed(range(len(order))):
         after, values = _after(f"k{number}", order[number].is_descending, place.keys[number])
         sql = f"({after} OR (k{number} IS ? AND {sql}))"

@@ -21,6 +21,8 @@ from convmem.tables.filters import Filter
 from convmem.tables.ordering import Key, KeyValue, Place
 
 EVERY_ROW = Piece("1")
+# An id as a cursor holds it: bytes, where another program has put them, are told from a text.
+CursorId = str | int | float | tuple[bytes] | None
 
 
 class Question(NamedTuple):
@@ -46,7 +48,8 @@ class Page(NamedTuple):
         if not self.has_more and shown == len(self.places):
             return None
         assert 1 <= shown <= len(self.places), "a page shows at least one row"
-        return cursors.cursor(self.question, self.places[shown - 1])
+        keys, row_id = self.places[shown - 1]
+        return cursors.cursor(self.question, (keys, (row_id,) if isinstance(row_id, bytes) else row_id))
 
 
 def find(
@@ -113,7 +116,7 @@ def _condition(question: Question) -> Piece:
 def _place(given: str, question: Question) -> Place:
     if len(given) > ROWS_CURSOR_BYTES_MAX:
         raise InvalidCursor("this cursor is too long to be ours; start without one", field="cursor")
-    keys, row_id = cursors.position(given, question, tuple[tuple[KeyValue, ...], str])
+    keys, row_id = cursors.position(given, question, tuple[tuple[KeyValue, ...], CursorId])
     if len(keys) != len(question.order):
         raise InvalidCursor("this cursor does not belong to this question; start without one", field="cursor")
-    return Place(keys, row_id)
+    return Place(keys, row_id[0] if isinstance(row_id, tuple) else row_id)

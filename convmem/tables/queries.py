@@ -83,8 +83,10 @@ def _one(connection: apsw.Connection, ids: str, bindings: tuple[str, ...], given
                 return exact
         raise _not_found()
     start = given.lower()
-    sql = f"SELECT id FROM ({ids}) WHERE id >= ? AND id < ? ORDER BY id"
-    candidates: list[str] = [row[0] for row in connection.execute(sql, (*bindings, start, start + _BEHIND))]
+    # As bytes: an id that is no UTF-8, which only another program can have put there, is nobody's to name.
+    sql = f"SELECT CAST(id AS BLOB) FROM ({ids}) WHERE id >= ? AND id < ? ORDER BY id"
+    found = (row[0] for row in connection.execute(sql, (*bindings, start, start + _BEHIND)))
+    candidates: list[str] = [text for data in found if (text := _text(data)) is not None]
     if not candidates:
         raise _not_found()
     if len(candidates) > 1:
@@ -94,6 +96,13 @@ def _one(connection: apsw.Connection, ids: str, bindings: tuple[str, ...], given
             candidates=candidates[:ID_CANDIDATES_MAX],
         )
     return candidates[0]
+
+
+def _text(data: bytes) -> str | None:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def count_rows(connection: apsw.Connection) -> int:

@@ -16,13 +16,15 @@ import apsw
 
 from convmem import folders
 from convmem.domain import Access
-from convmem.errors import Busy, CallerError, ConvmemError, StorageFault, StorageFull
+from convmem.errors import Busy, CallerError, StorageFault, StorageFull
 from convmem.limits import BUSY_RETRY_MS, SCHEMA_BYTES_MAX
-from convmem.tables import create, schema
+from convmem.tables import create, schema, standing
 from convmem.tables.history import Keeping
 from convmem.tables.model import TableSchema
-from convmem.tables.names import folded, table_name_fault, visible
+from convmem.tables.names import folded, table_name_fault
 from convmem.tables.places import GLOBAL_FILE, Places, Root, Scope, Single
+from convmem.tables.standing import Standing
+from convmem.tables.unusable import Broken, Unusable
 from convmem.targets import TableDecider, TableFile, TableStamp
 
 
@@ -39,6 +41,8 @@ class Mount:
     keeping: Keeping
     is_default: bool = False
     redacts: bool = False
+    # Where its file stood when it was mounted.
+    standing: Standing = standing.UNKNOWN
     is_retired: bool = False
     _retired_by: object = None
 
@@ -49,30 +53,17 @@ class Mount:
         if self.is_retired and (by is None or self._retired_by is not by):
             raise Busy("the table's schema is being changed", retry_after_ms=BUSY_RETRY_MS)
 
+    def fallen(self) -> Broken | None:
+        """Why the table cannot be used although it was mounted, None while it stands where it stood. Asks the disk."""
+        reason = self.standing.fault(self.file.path)
+        if reason is None:
+            return None
+        return Broken(self.table, self.scope, reason, is_default=self.is_default, code=StorageFault.code)
+
     def retire(self, by: object) -> None:
         """Let no other command be decided by this schema but this one, which may be decided twice."""
         self.refuse_if_retired(by)
         self.is_retired, self._retired_by = True, by
-
-
-@dataclass(frozen=True)
-class Broken:
-    """What cannot be used: a table, or a whole root (`table` None), and why."""
-
-    table: str | None
-    scope: Scope
-    reason: str
-    line: int | None = None
-    column: int | None = None
-    is_default: bool = False
-    # Of the error that it is, where it is one.
-    code: str | None = None
-
-    def facts(self) -> dict[str, Any]:
-        """The same for programs; what is not known is left out."""
-        table = None if self.table is None else visible(self.table)
-        facts = {"table": table, "scope": self.scope, "code": self.code, "reason": visible(self.reason)}
-        return {name: value for name, value in (facts | {"line": self.line, "column": self.column}).items() if value}
 
 
 class Found(NamedTuple):
@@ -108,20 +99,6 @@ def settle(connection: apsw.Connection, command: Settle, stamp: TableStamp) -> N
 
 
 TABLE_DECIDERS: Mapping[type[Any], TableDecider] = {Prepare: prepare, Settle: settle}
-
-
-class Unusable(Exception):
-    """A table that cannot be mounted; the sentence says why."""
-
-    def __init__(self, reason: str, error: ConvmemError | None = None) -> None:
-        super().__init__(reason)
-        details = {} if error is None else error.details
-        self.line, self.column = details.get("line"), details.get("column")
-        self.code = None if error is None else error.code
-
-    def broken(self, table: str | None, scope: Scope, *, is_default: bool = False) -> Broken:
-        """The same for the list of what cannot be used."""
-        return Broken(table, scope, str(self), self.line, self.column, is_default, self.code)
 
 
 class NoTable(Exception):
@@ -199,7 +176,9 @@ async def mounted(access: Access, places: Places, root: Root, name: str) -> Moun
     parsed = await _opened(access, root.schema(name), file)
     if parsed.table != name:
         raise Unusable(f"its schema says table: {parsed.table}, but the directory's name is the table's")
-    return Mount(name, root.scope, root, parsed, root.schema(name), file, places.keeping, redacts=places.redacts)
+    return _standing(
+        Mount(name, root.scope, root, parsed, root.schema(name), file, places.keeping, redacts=places.redacts)
+    )
 
 
 async def _single(access: Access, places: Places, single: Single) -> Mount:
@@ -214,7 +193,15 @@ async def _single(access: Access, places: Places, single: Single) -> Mount:
     root = Root("user", database.parent)
     default = Mount(parsed.table, "user", root, parsed, schema_file, file, places.keeping, redacts=places.redacts)
     default.is_default = True
-    return default
+    return _standing(default)
+
+
+def _standing(mount: Mount) -> Mount:
+    """The mount with where its file stands. Unusable if it was replaced while it was looked at."""
+    mount.standing = standing.of(mount.file.path)
+    if fault := mount.standing.fault(mount.file.path):
+        raise Unusable(fault)
+    return mount
 
 
 async def _opened(access: Access, schema_file: Path, file: TableFile) -> TableSchema:
@@ -277,8 +264,9 @@ class Look(NamedTuple):
 
 
 def look(connection: apsw.Connection) -> Look:
-    """Look into a table's file, which may hold anything."""
+    """Look into a table's file, which may hold anything. StorageFault if it is none of ours any more."""
     there = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
+    create.refuse_without_rows(connection)
     columns = {row[1] for row in connection.execute("PRAGMA table_info(_row_history)")}
     row = connection.execute("SELECT yaml FROM _schema_pending").fetchone() if "_schema_pending" in there else None
     pending = None if row is None else Pending(row[0])

@@ -10,7 +10,7 @@ Rejected: writing the YAML first. Rows would be checked against a schema that ma
 """
 
 import asyncio
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
@@ -18,7 +18,7 @@ from convmem import folders
 from convmem.domain import Access
 from convmem.errors import CallerError, Conflict, Invalid, SchemaError, SchemaExists, TableNotFound
 from convmem.limits import INT64_MIN, ROWS_CHECKED_AT_ONCE
-from convmem.tables import backing_up, queries, scanning, schema
+from convmem.tables import backing_up, making, queries, scanning, schema
 from convmem.tables import data as row_data
 from convmem.tables.commands import DeclareSchema
 from convmem.tables.disk import refused_by_disk
@@ -28,6 +28,7 @@ from convmem.tables.names import folded, table_name_fault
 from convmem.tables.places import Root, Scope
 from convmem.tables.scanning import Mount
 from convmem.tables.schema_inputs import SchemaCreate, SchemaDelete, SchemaUpdate
+from convmem.tables.unusable import Unusable
 from convmem.targets import TableFile
 
 
@@ -46,45 +47,9 @@ async def created(access: Access, mounts: Mounts, ask: SchemaCreate) -> dict[str
         facts |= {"rows": rows, "rows_failing": failing}
     if ask.dry_run:
         return {**facts, "dry_run": True}
-    before = standing(root, new.table)
-    try:
-        with refused_by_disk(new.table):
-            await asyncio.to_thread(folders.make, root.directory(new.table))
+    async with making.place(access, mounts, root, new.table):
         await access.write(DeclareSchema(file, schema.render(new), None, adopts=ask.adopt))
-    finally:
-        await mounts.refresh(access, new.table)
-        await take_back(access, mounts, root, new.table, before)
     return facts
-
-
-class Standing(NamedTuple):
-    """What of a table was there before it was made: its directory, its file."""
-
-    directory: bool
-    rows: bool
-
-
-def standing(root: Root, table: str) -> Standing:
-    """What is there now."""
-    return Standing(folders.is_anything(root.directory(table)), folders.is_anything(root.rows(table)))
-
-
-async def take_back(access: Access, mounts: Mounts, root: Root, table: str, before: Standing) -> None:
-    """Take away what was made for a table that came to nothing; what stood there before stays."""
-    if table in mounts.names():
-        return
-    directory, rows = root.directory(table), root.rows(table)
-    await access.release_file(rows)
-
-    def remove() -> None:
-        for suffix in () if before.rows else ("", "-wal", "-shm"):
-            folders.remove(directory / f"{rows.name}{suffix}")
-        if not before.directory:
-            folders.remove_empty(directory)
-
-    if folders.is_directory(directory):
-        with refused_by_disk(table):
-            await asyncio.to_thread(remove)
 
 
 async def updated(access: Access, mounts: Mounts, ask: SchemaUpdate) -> dict[str, Any]:
@@ -126,7 +91,7 @@ async def refuse_if_edited(mount: Mount) -> None:
     """Conflict if the schema's file says something else than what is mounted: somebody's edit would be lost."""
     try:
         is_as_mounted = await asyncio.to_thread(scanning.read_schema, mount.schema_file) == mount.schema
-    except (OSError, SchemaError, scanning.NoTable, scanning.Unusable):
+    except (OSError, SchemaError, scanning.NoTable, Unusable):
         is_as_mounted = False
     if not is_as_mounted:
         raise Conflict("the file of the schema was changed meanwhile; look at it, then call reload", field="table")

@@ -16,7 +16,7 @@ from convmem.tables.aggregate import Source
 from convmem.tables.conditions import Piece, to_sql
 from convmem.tables.filters import Filter
 from convmem.tables.model import Row
-from convmem.tables.ordering import Key
+from convmem.tables.ordering import Key, RowId
 from convmem.tables.replies import Budget
 from convmem.tables.selection import Selection
 
@@ -52,7 +52,7 @@ def rows(connection: apsw.Connection, sources: Sequence[Source], asked: Asked) -
 
 def _places(
     connection: apsw.Connection, sources: Sequence[Source], asked: Asked, among: Piece
-) -> list[tuple[int, str]]:
+) -> list[tuple[int, RowId]]:
     """Source and id of each row of the page, and of one more if there is one."""
     filtered = Piece("1") if asked.filter is None else to_sql(asked.filter)
     keys = ordering.columns(asked.order)
@@ -70,7 +70,9 @@ def _places(
     return found
 
 
-def _facts(connection: apsw.Connection, source: Source, row_id: str, selection: Selection) -> dict[str, Any]:
+def _facts(connection: apsw.Connection, source: Source, row_id: RowId, selection: Selection) -> dict[str, Any]:
+    if not isinstance(row_id, str):
+        return {"id": str(row_id), "data": {}, "damaged": "the row has an id that is none"}
     sql = f"SELECT {queries.COLUMNS} FROM {source.attached}.rows WHERE id = ?"
     try:
         found = connection.execute(sql, (row_id,)).fetchone()

@@ -15,6 +15,7 @@ from convmem.tables import data as row_data
 from convmem.tables import edits, filters, history, ordering, pages, queries, selection
 from convmem.tables.inputs import ContentView, Get, List, RowHistory
 from convmem.tables.model import Row
+from convmem.tables.ordering import RowId
 from convmem.tables.pages import Question
 from convmem.tables.replies import Budget
 from convmem.tables.scanning import Mount
@@ -83,14 +84,13 @@ def list_rows(connection: apsw.Connection, question: Question, shown: Selection,
     return {"rows": rows, "next_cursor": more, **total, **unreadable}
 
 
-def _shown(connection: apsw.Connection, row_id: str, shown: Selection) -> dict[str, Any]:
+def _shown(connection: apsw.Connection, row_id: RowId, shown: Selection) -> dict[str, Any]:
+    if not isinstance(row_id, str):
+        return {"id": str(row_id), "data": {}, "damaged": "the row has an id that is none"}
     try:
         return _facts(queries.read_exactly(connection, row_id).row, shown)
     except StorageFault as fault:
         return {"id": row_id, "data": {}, "damaged": fault.message}
-    except NotFound:
-        # Found a moment ago by the same connection: an id that names nothing, as another program may have put there.
-        return {"id": str(row_id), "data": {}, "damaged": "the row has an id that is none"}
 
 
 def _facts(row: Row, shown: Selection) -> dict[str, Any]:

@@ -132,6 +132,44 @@ def test_a_damaged_log_refuses_the_start_with_file_and_offset(tmp_path: Path) ->
         assert len(running.client().history()) == 3
 
 
+def test_a_log_that_is_a_pipe_refuses_the_start_and_is_not_waited_for(tmp_path: Path) -> None:
+    with daemon(tmp_path / "data") as running:
+        running.client().write("kept")
+        running.stop()
+    (tmp_path / "data" / "convmem.log").rename(tmp_path / "kept")
+    os.mkfifo(tmp_path / "data" / "convmem.log")
+    status, said = refused_start(tmp_path / "data")
+    assert status == 15
+    assert "DATA_DIRECTORY_UNUSABLE" in said
+
+
+def test_damage_that_is_found_while_it_runs_is_told_with_what_saves_the_store(tmp_path: Path) -> None:
+    with daemon(tmp_path / "data") as running:
+        for number in range(8):
+            running.client().write(f"message {number} " + "x" * 500)
+        running.stop()
+        log = tmp_path / "data" / "convmem.log"
+        data = bytearray(log.read_bytes())
+        data[600] ^= 1
+        log.write_bytes(data)
+        running.start()
+        health = running.client("all").call("get_system_health")
+        while health["status"] == "ok":
+            health = running.client("all").call("get_system_health")
+        assert health["status"] == "degraded"
+        found = subprocess.run(
+            [sys.executable, "-m", "convmem", "doctor", "--data-dir", str(tmp_path / "data")],
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+        assert "convmem salvage --to" in found.stdout
+        running.stop()
+    status, said = refused_start(tmp_path / "data")
+    assert status == 11
+    assert "damaged" in said
+
+
 def test_a_log_of_a_newer_version_refuses_the_start(tmp_path: Path) -> None:
     from zlib import crc32
 

@@ -83,7 +83,18 @@ MAY_IMPORT: dict[str, set[str]] = {
 # A part that stands in several files.
 SAME_PART = {
     **dict.fromkeys(
-        ("access", "apart", "backup_arguments", "backups", "checking", "exchange", "exports", "health"), "engine"
+        (
+            "access",
+            "apart",
+            "backup_arguments",
+            "backup_tables",
+            "backups",
+            "checking",
+            "exchange",
+            "exports",
+            "health",
+        ),
+        "engine",
     ),
     **dict.fromkeys(("indexer", "maintenance", "phases", "reading", "scrub", "spools", "table_reading"), "engine"),
     **dict.fromkeys(
@@ -217,8 +228,11 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "dump": {"model"},
         "places": {"history"},
         "create": {"history", "purge_marks"},
-        "scanning": {"model", "create", "history", "names", "places", "schema"},
-        "mounts": {"names", "places", "scanning", "foreign_aliases"},
+        "standing": set(),
+        "unusable": {"names", "places"},
+        "scanning": {"model", "create", "history", "names", "places", "schema", "standing", "unusable"},
+        "kept": {"places", "scanning"},
+        "mounts": {"kept", "names", "places", "scanning", "foreign_aliases", "unusable"},
         "fields": set(),
         "inputs": {"fields"},
         "offering": set(),
@@ -236,7 +250,9 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
             *("data", "queries", "changes", "conditions", "history", "places", "scanning", "schema"),
             *("matches", "statements", "batch_ops", "cleaning"),
         },
+        "making": {"disk", "mounts", "places"},
         "batching": {
+            "making",
             "names",
             "scanning",
             "mounts",
@@ -251,7 +267,7 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
         "schema_inputs": {"fields"},
         "schema_changes": {
             *("model", "queries", "data", "names", "places", "schema", "scanning", "mounts", "disk", "commands"),
-            *("backing_up", "schema_inputs"),
+            *("backing_up", "making", "schema_inputs", "unusable"),
         },
         "snapshots": {"copies", "disk", "places", "mounts", "backing_up", "schema_inputs", "upload"},
         "schema_tools": {"inputs", "mounts", "offering", "batching", "schema_changes", "schema_inputs", "snapshots"},
@@ -295,6 +311,7 @@ DOMAINS: dict[str, dict[str, set[str]]] = {
 # Modules that no test file mirrors, and why.
 WITHOUT_A_TEST_FILE = {
     "backup_arguments.py": "tests/unit/test_backups.py",
+    "backup_tables.py": "tests/e2e/test_replaced_tables.py",
     "liveness.py": "a daemon that is looked at: tests/e2e/test_services.py",
     "connecting/misfits.py": "tests/unit/connecting/test_jsonc.py",
     "fingerprints.py": "tests/unit/messages/test_fingerprints.py",
@@ -339,6 +356,8 @@ WITHOUT_A_TEST_FILE = {
     "tables/dumping.py": "tests/unit/tables/test_tools.py",
     "tables/fields.py": "tests/unit/tables/test_tools.py",
     "tables/inputs.py": "tests/unit/tables/test_tools.py",
+    "tables/kept.py": "tests/e2e/test_replaced_tables.py",
+    "tables/making.py": "tests/unit/tables/test_schema_changes.py",
     "tables/matches.py": "tests/unit/tables/test_batch.py",
     "tables/offering.py": "what tools say alike: tests/contract/test_tools.py",
     "tables/places.py": "paths: tests/unit/tables/test_scanning.py",
@@ -347,6 +366,7 @@ WITHOUT_A_TEST_FILE = {
     "tables/replies.py": "tests/unit/tables/test_tools.py",
     "tables/schema_inputs.py": "tests/unit/tables/test_schema_changes.py",
     "tables/schema_tools.py": "tests/unit/tables/test_schema_changes.py",
+    "tables/unusable.py": "tests/unit/tables/test_mounts.py and test_scanning.py",
     "tables/union_pages.py": "tests/unit/tables/test_alias_tools.py",
     "tables/views.py": "tests/unit/tables/test_tools.py",
     "access.py": "the engine's other half: tests/unit/test_engine.py",

@@ -385,3 +385,32 @@ def test_a_refusal_of_the_domain_to_prepare_is_the_outcome_of_all(tables: TableF
     outcomes = tables.commit(file, [Ticket(Put(file, "a"), ORIGIN)] * 2)
     assert [type(told) for told in outcomes] == [Conflict, Conflict]
     assert "words.db" not in open_here(tmp_path)
+
+
+@pytest.mark.parametrize("when", ["before", "under the batch"])
+@pytest.mark.parametrize("what", ["the file", "its directory"])
+def test_nothing_is_followed_that_has_become_a_link(
+    tables: TableFiles, readers: TableReaders, tmp_path: Path, what: str, when: str
+):
+    directory = tmp_path / "words"
+    directory.mkdir()
+    file = shelf(directory / "words.db")
+    commit(tables, Put(file, "a"))
+    assert readers.read([file.path], rows) == [("a", "")]
+
+    def link(connection: apsw.Connection | None = None) -> None:
+        place = file.path if what == "the file" else directory
+        os.rename(place, tmp_path / "away")
+        place.symlink_to(tmp_path / "away")
+
+    if when == "before":
+        link()
+    else:
+        assert isinstance(commit(tables, Do(file, link))[0], StorageFault)
+    with pytest.raises(StorageFault, match="link"):
+        readers.read([file.path], rows)
+    (told,) = commit(tables, Put(file, "b"))
+    assert isinstance(told, StorageFault)
+    assert "link" in told.message
+    tables.release(file.path)
+    assert words(tmp_path / "away" if what == "the file" else tmp_path / "away" / "words.db") == {"a": ""}

@@ -215,6 +215,8 @@ async def test_large_groups_are_cut_and_say_so(root: Path, tmp_path: Path):
             "aggregator.field",
         ),
         ({"table": "notes", "filter": EQUAL, "scope": "project"}, "scope"),
+        ({"table": "notes"}, "filter"),
+        ({"table": "notes", "order_by": [{"field": "title"}], "default_limit": 5}, "filter"),
     ],
 )
 async def test_an_alias_that_cannot_be_meant_names_what_is_wrong(
@@ -232,8 +234,22 @@ async def test_an_alias_that_another_program_spoiled_hides_no_other(root: Path, 
         file = apsw.Connection(str(root / "_global.db"))
         for number, text in enumerate(("no json", "[]", '{"default_limit": "x"}', '{"a":1,"a":2}')):
             file.execute("INSERT INTO aliases VALUES ('notes', ?, ?, 1)", (f"bad{number}", text))
-        assert [alias["name"] for alias in (await t.call("alias_list"))["aliases"]] == ["good"]
+        file.execute("INSERT INTO aliases VALUES ('notes', 'utf', CAST(x'7bff7d' AS TEXT), 1)")
+        file.execute("INSERT INTO aliases VALUES ('notes', CAST(x'ff' AS TEXT), '{}', 1)")
+        file.execute("INSERT INTO aliases_taken_over VALUES (CAST(x'ff' AS TEXT))")
+        found = await t.call("alias_list")
+        assert [alias["name"] for alias in found["aliases"]] == ["good"]
+        names = ["\\xff", *(f"bad{number}" for number in range(4)), "utf"]
+        assert sorted(one["name"] for one in found["damaged"]) == names
+        assert found["damaged"][0].keys() == {"name", "table", "scope"}
+        assert "damaged" not in await t.call("alias_list", table="others")
         assert (await refused(t, "alias_run", name="bad0"))["code"] == "ALIAS_NOT_FOUND"
+        await t.call("alias_create", table="notes", name="bad0", filter=EQUAL)
+        assert (await refused(t, "alias_create", table="notes", name="bad0", filter=EQUAL))["code"] == (
+            "ALIAS_ALREADY_EXISTS"
+        )
+        await t.call("reload")
+        assert {alias["name"] for alias in (await t.call("alias_list"))["aliases"]} == {"good", "bad0"}
 
 
 async def test_a_list_of_many_aliases_is_bounded(root: Path, tmp_path: Path):

@@ -17,7 +17,7 @@ BY_NUMBER = ordering.parse([{"field": "select"}], SCHEMA)
 NUMBERS = [{"select": number} for number in (3, 1, 2, 5, 4)]
 
 
-def ids(page: pages.Page) -> list[str]:
+def ids(page: pages.Page) -> list[ordering.RowId]:
     return [place.id for place in page.places]
 
 
@@ -124,6 +124,18 @@ def test_a_file_of_others_with_times_that_are_none_has_pages_too():
         if (cursor := page.next_cursor(1)) is None:
             break
     assert found == ["02", "00", "01", "03"]
+
+
+def test_a_page_goes_on_behind_an_id_that_is_none():
+    connection = table([{}] * 2)
+    connection.execute("INSERT INTO rows VALUES (NULL, '{}', 0, 0), (x'41', '{}', 0, 0)")
+    cursor, found = None, list[ordering.RowId]()
+    while len(found) < 9:
+        page = pages.find(connection, Question("t"), limit=1, cursor=cursor)
+        found += ids(page)
+        if (cursor := page.next_cursor(1)) is None:
+            break
+    assert found == [None, "00", "01", b"A"]
 
 
 def test_the_newest_rows_are_found_without_looking_at_all_others(tmp_path: Path):

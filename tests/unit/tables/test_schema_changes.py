@@ -11,6 +11,7 @@ import pytest
 
 from convmem import folders
 from tests.support.tabled import NOTES, Refused, Tables, put_table, tables
+from tests.unit.store.test_table_store import files_no_larger_than
 from tests.unit.tables.test_tools import refused
 
 FIELDS = [{"name": "title", "type": "string", "required": True}, {"name": "n", "type": "number"}]
@@ -78,6 +79,56 @@ async def test_a_dry_run_says_what_would_be_and_leaves_no_trace(tmp_path: Path):
         assert (await t.call("schema_delete", table="notes", dry_run=True))["rows"] == 1
         assert listing(tmp_path) == before
         assert t.mounts.names() == ["notes"]
+
+
+CREATING: dict[str, dict[str, Any]] = {
+    "schema_create": {"table": "books", "fields": FIELDS},
+    "schema_batch": {
+        "table": "books",
+        "ops": [{"op": "schema_create", "fields": FIELDS}, {"op": "create", "data": {"title": "a"}}],
+    },
+}
+
+
+@pytest.mark.parametrize("tool", CREATING)
+@pytest.mark.parametrize("has_directory", [True, False])
+async def test_a_table_that_is_only_tried_leaves_its_place_as_it_was(tmp_path: Path, tool: str, has_directory: bool):
+    async with tables(tmp_path) as t:
+        if has_directory:
+            (tmp_path / "data" / "tables" / "books").mkdir()
+        before = listing(tmp_path)
+        assert (await t.call(tool, **CREATING[tool], dry_run=True))["dry_run"]
+        assert listing(tmp_path) == before
+
+
+async def test_what_is_only_tried_leaves_the_rows_of_an_earlier_table_alone(tmp_path: Path):
+    ops = [{"op": "schema_create", "fields": FIELDS, "adopt": True}, {"op": "data_insert", "data": {"title": "b"}}]
+    async with tables(tmp_path) as t:
+        await t.call("schema_create", table="books", fields=FIELDS)
+        await t.add("books", title="a")
+        await t.call("schema_delete", table="books")
+        before = listing(tmp_path)
+        assert (await t.call("schema_batch", table="books", ops=ops, dry_run=True))["affects"]["inserted"] == 1
+        assert listing(tmp_path) == before
+        await t.call("schema_batch", table="books", ops=ops)
+        assert (await t.call("info", table="books"))["rows"] == 2
+
+
+@pytest.mark.parametrize("tool", CREATING)
+@pytest.mark.parametrize("has_directory", [True, False])
+@pytest.mark.parametrize("room_bytes", [2 * 1024, 16 * 1024, 40 * 1024])
+async def test_a_table_for_which_there_is_no_room_leaves_nothing(
+    tmp_path: Path, tool: str, has_directory: bool, room_bytes: int
+):
+    async with tables(tmp_path) as t:
+        if has_directory:
+            (tmp_path / "data" / "tables" / "books").mkdir()
+        before = listing(tmp_path)
+        with files_no_larger_than(room_bytes):
+            assert (await refused(t, tool, **CREATING[tool]))["code"] in ("STORAGE_FULL", "STORAGE_ERROR")
+        assert listing(tmp_path) == before
+        await t.call(tool, **CREATING[tool])
+        await t.add("books", title="b")
 
 
 async def test_history_and_dump_stay_unless_they_are_given(tmp_path: Path):

@@ -74,7 +74,7 @@ async def test_two_at_once_make_two_copies(root: Path, tmp_path: Path):
 async def test_one_that_cannot_be_copied_stops_no_other(root: Path, tmp_path: Path):
     async with tables(tmp_path) as t:
         await t.add("notes2", title="a")
-        for path in (root / "notes").glob("notes.db*"):
+        for path in (root / "notes").glob("notes.db-*"):
             path.unlink()
         (root / "notes" / "notes.db").write_bytes(b"no database" * 1000)
         done = await t.call("data_snapshot")
