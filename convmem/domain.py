@@ -196,11 +196,6 @@ class Access(Protocol):
     async def write(self, command: Command) -> Any:
         """Leave a command with the writer; its answer once it is durable, or a ConvmemError."""
 
-    async def write_all(self, commands: Sequence[Command]) -> list[Any]:
-        """Leave commands with the writer together, in their order; the outcome of each: its answer once it is durable,
-        or the ConvmemError. The whole may be refused by one, raised.
-        """
-
     async def read(self, query: Callable[..., Result], *arguments: Any) -> Result:
         """Run `query(connection, *arguments)` on a read-only connection that sees everything acknowledged so far."""
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
-from convmem.domain import Access, Decider, Origin, Place, Stamp
+from convmem.access import StoreAccess
+from convmem.domain import Decider, Origin, Place, Stamp
 from convmem.errors import Busy, CallerError, ConvmemError, Invalid
 from convmem.limits import BUSY_RETRY_MS, IMPORT_BATCH_RECORDS
 
@@ -48,7 +49,7 @@ def given(arguments: Mapping[str, Any]) -> Ask:
     return Ask(records, *flags)
 
 
-async def taken(access: Access, ask: Ask) -> dict[str, Any]:
+async def taken(access: StoreAccess, ask: Ask) -> dict[str, Any]:
     """{outcomes[{outcome, …} or {outcome: "refused", code, message, field?}]}, in the order of the records.
 
     RetryError or StoreFailed if it is not known that all are stored: then all may be sent again.
@@ -87,7 +88,7 @@ def _read(ask: Ask, *, redacts: bool) -> list[Any]:
     return commands
 
 
-async def _written(access: Access, commands: Sequence[Any]) -> list[Mapping[str, Any]]:
+async def _written(access: StoreAccess, commands: Sequence[Any]) -> list[Mapping[str, Any]]:
     """The outcome of each. What finds no room beside the writes of others comes again, behind all that did."""
     outcomes: list[Any] = list(commands)
     left = [place for place, command in enumerate(commands) if not isinstance(command, ConvmemError)]

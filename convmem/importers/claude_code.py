@@ -1,6 +1,6 @@
 """Claude Code's transcripts: a file of lines a session, with copies, sub-agents and rewound turns.
 
-    a session   the conversation of its id; lines that stand in several files (a copy that was resumed, a fork) count once
+    a session   the conversation of its id; lines that stand in several files (a resumed copy, a fork) count once
     sub-agent   a conversation of its own, `<session>/<agent>`, read behind its session
 
 The idea: the lines of all files that are given together are one set, in which a line is known by its uuid. A first look
@@ -8,6 +8,7 @@ finds which session each line is of and what the sessions are called; the lines 
 session's turn (claude_code_lines.py says what a line is).
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,9 @@ from convmem.importers.times import at_ms
 SUBAGENTS = "subagents"
 # Lines that name a session, the later ones of this order before the others.
 TITLES = ("summary", "ai-title", "custom-title")
+TITLE_NAMES = ("title", "customTitle", "aiTitle", "name")
+# What the directory above that of the sub-agents is called, if it is that of their session.
+SESSION = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 @dataclass
@@ -98,9 +102,7 @@ def _look(
     if at is not None and kind in CHAT:
         session.at = at if session.at is None else min(session.at, at)
     if kind in TITLES:
-        title = next(
-            (one for key in ("title", "customTitle", "aiTitle", "name") if (one := text(value.get(key)))), None
-        )
+        title = next((one for name in TITLE_NAMES if (one := text(value.get(name)))), None)
         if title is not None:
             session.titles[str(kind)] = title
     directory = text(value.get("cwd")) or text(value.get("project"))
@@ -115,9 +117,8 @@ def _session_of(source: Source, value: dict[str, Any]) -> tuple[str | None, bool
     """The conversation of a line, and whether it is that of a sub-agent."""
     session, agent = text(value.get("sessionId")), text(value.get("agentId"))
     parts = source.parts
-    if SUBAGENTS in parts[1:-1]:
-        session = parts[parts.index(SUBAGENTS, 1) - 1]
-        return f"{session}/{agent or parts[-1].removesuffix('.jsonl').removeprefix('agent-')}", True
+    if SUBAGENTS in parts[1:-1] and SESSION.fullmatch(above := parts[parts.index(SUBAGENTS, 1) - 1]):
+        return f"{above}/{agent or parts[-1].removesuffix('.jsonl').removeprefix('agent-')}", True
     if session is None:
         return None, False
     if value.get("isSidechain") is True or agent is not None:

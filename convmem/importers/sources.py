@@ -10,7 +10,6 @@ to be read, SQLite would write beside it.
 """
 
 import codecs
-import gzip
 import os
 import stat
 import tempfile
@@ -26,6 +25,7 @@ from typing import IO, Any
 import apsw
 
 from convmem import strict_json
+from convmem.importers import databases
 from convmem.importers.model import Sample
 from convmem.limits import IMPORT_SAMPLE_BYTES, IMPORT_SOURCES_MAX, IMPORT_UNPACKED_BYTES_MAX
 
@@ -39,6 +39,7 @@ ENCODINGS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 PIECE_BYTES = 1 << 20
+WITH_A_GZIP_HEADER = 31
 # What belongs to a database that is a source, and what archives of a Mac hold beside the files.
 BESIDE_A_DATABASE = ("-wal", "-shm", "-journal")
 COPIES_MAX = 5
@@ -89,7 +90,7 @@ class Source:
             is_whole = not file.read(1)
         if head.startswith(SQLITE):
             with self.database() as connection:
-                return Sample(tables=_tables(connection))
+                return Sample(tables=databases.tables(connection))
         return Sample(tuple(_values(head, is_whole=is_whole)))
 
     @contextmanager
@@ -98,15 +99,11 @@ class Source:
         with _told(self.name), tempfile.TemporaryDirectory(prefix="convmem-import-") as directory:
             copy = Path(directory) / "copy.db"
             _copied(self.place, copy)
-            connection = apsw.Connection(str(copy))
             try:
-                connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-                yield connection
-            except (apsw.Error, UnicodeError) as error:
-                # Damage is told in many ways: as corruption, as no database, as a file format or a schema of its own.
+                with databases.opened(copy) as connection:
+                    yield connection
+            except databases.Damaged as error:
                 raise Unreadable(f"the database is damaged: {error}") from None
-            finally:
-                connection.close()
 
 
 def found(paths: Sequence[Path]) -> Iterator[Source]:
@@ -189,9 +186,16 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
 
 def _unzipped(file: IO[bytes]) -> Iterator[bytes]:
     """What of a packed file can be unpacked: one that was cut off is read as far as it goes."""
-    with gzip.GzipFile(fileobj=file) as plain, suppress(EOFError, zlib.error, gzip.BadGzipFile):
-        while piece := plain.read(PIECE_BYTES):
-            yield piece
+    unpacking = zlib.decompressobj(WITH_A_GZIP_HEADER)
+    with suppress(zlib.error):
+        for packed in _pieces(file):
+            while packed:
+                yield unpacking.decompress(packed, PIECE_BYTES)
+                packed = unpacking.unconsumed_tail
+                if unpacking.eof:
+                    # Another one may stand behind it, which is the rest of the same text.
+                    packed, unpacking = unpacking.unused_data, zlib.decompressobj(WITH_A_GZIP_HEADER)
+        yield unpacking.flush()
 
 
 @contextmanager
@@ -228,12 +232,6 @@ def _values(head: bytes, *, is_whole: bool) -> Iterator[Any]:
             continue
 
 
-def _tables(connection: apsw.Connection) -> dict[str, frozenset[str]]:
-    names = [str(row[0]) for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-    of_table = "SELECT name FROM pragma_table_info(?)"
-    return {name: frozenset(str(row[0]) for row in connection.execute(of_table, (name,))) for name in names}
-
-
 def _copied(place: Path | Member, copy: Path) -> None:
     """A database and its WAL, as both were at one moment: as often as it takes until nobody wrote meanwhile."""
     if isinstance(place, Member):
@@ -244,10 +242,10 @@ def _copied(place: Path | Member, copy: Path) -> None:
         before = _state(place)
         for suffix in ("", "-wal"):
             own, other = Path(f"{copy}{suffix}"), Path(f"{place}{suffix}")
-            own.unlink(missing_ok=True)
-            if other.exists():
-                with other.open("rb") as source, own.open("wb") as target:
-                    target.writelines(_pieces(source))
+            with own.open("wb") as target:
+                if other.exists():
+                    with other.open("rb") as source:
+                        target.writelines(_pieces(source))
         if _state(place) == before:
             return
     raise Unreadable("it is being written all the time; end the program that uses it for a moment")

@@ -206,7 +206,8 @@ class _Reader:
                 else:
                     depth -= 1
                     if not depth:
-                        return self._base + token.end()
+                        end = self._base + token.end()
+                        return end if end - start <= IMPORT_ELEMENT_BYTES_MAX else None
             at = self._base + (len(self._window) if cut is None else cut)
             if not self._more():
                 return None

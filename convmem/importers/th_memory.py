@@ -10,9 +10,8 @@ texts by rule and are not kept.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from hashlib import blake2s
 from pathlib import PureWindowsPath
 from typing import Any
 
@@ -37,7 +36,7 @@ from convmem.importers.model import (
 from convmem.importers.ordering import targets_first
 from convmem.importers.rows import Group
 from convmem.importers.sources import Source, Unreadable
-from convmem.importers.th_memory_bodies import FORMAT, MARKS, Body, Export, Row, Tables
+from convmem.importers.th_memory_bodies import FORMAT, MARKS, Body, Export, Row, Tables, by_id, dated
 from convmem.importers.times import at_ms
 from convmem.limits import IMPORTANCE_MAX, RELATION_TYPE_BYTES_MAX, RELATIONS_MAX
 from convmem.text import cut_to_bytes
@@ -163,7 +162,7 @@ def _part_of_profile(row: Row) -> Section | None:
 def _interactions(body: Body, name: str, keys: Sequence[Any], notes: Notes) -> Iterator[Record]:
     rows = [row for key in keys for row in body.of_session(key)]
     rows.sort(key=lambda row: (row.number("id") or 0, row.at("ts") or 0))
-    for row_id, row in _by_id(rows).items():
+    for row_id, row in by_id(rows).items():
         content, kind = row.text("content"), row.text("kind") or ""
         if content is None:
             notes.skip(row.where, "it has no text")
@@ -176,7 +175,7 @@ def _interactions(body: Body, name: str, keys: Sequence[Any], notes: Notes) -> I
         facts = {field: meta.text(field) for field in ("tool", "status", "directory")}
         yield Message(
             conversation=name,
-            id=_dated(f"interaction/{row_id}", row.at("ts")),
+            id=dated(f"interaction/{row_id}", row.at("ts")),
             role=ROLES.get(kind, "system"),
             content=content if captured else row.json(),
             at=row.at("ts"),
@@ -190,7 +189,7 @@ def _interactions(body: Body, name: str, keys: Sequence[Any], notes: Notes) -> I
 def _memories(body: Body, notes: Notes) -> Iterator[Record]:
     kept: dict[str, Row] = {}
     doubles = _said_elsewhere(body)
-    for name, row in _by_id(body.rows("memories")).items():
+    for name, row in by_id(body.rows("memories")).items():
         status, content = row.text("status"), row.text("content")
         if status in TAKEN_BACK:
             notes.pass_over(f"{status} memory")
@@ -204,7 +203,7 @@ def _memories(body: Body, notes: Notes) -> Iterator[Record]:
     targets = {name: [link.id for link in of_one] for name, of_one in links.items()}
     for name in targets_first(list(kept), targets):
         of_one = (
-            Link(link.type, link.conversation, _dated(link.id, kept[link.id].at("created_at")))
+            Link(link.type, link.conversation, dated(link.id, kept[link.id].at("created_at")))
             for link in links.get(name, ())
         )
         yield _memory(name, kept[name], tuple(of_one), notes)
@@ -216,7 +215,7 @@ def _memory(name: str, row: Row, links: tuple[Link, ...], notes: Notes) -> Messa
         notes.keep_raw(f"memory {row.text('type') or ''}")
     return Message(
         conversation=MEMORIES,
-        id=_dated(name, row.at("created_at")),
+        id=dated(name, row.at("created_at")),
         role="system",
         content=row.text("content") or "" if kind else row.json(),
         at=row.at(*TIMES),
@@ -251,11 +250,6 @@ def _links(body: Body, kept: Mapping[str, Row], notes: Notes) -> dict[str, list[
     return {name: list(links) for name, links in found.items()}
 
 
-def _dated(name: str, at: int | None) -> str:
-    """An id together with its time: ids count up from 1 in each store, and a person has one on each device."""
-    return name if at is None else f"{name}@{at}"
-
-
 def _said_elsewhere(body: Body) -> Mapping[str, set[str]]:
     """What memories say that only repeat a preference or a lesson, in the words in which they were copied."""
     preferences = filter(None, map(_preference, body.rows("preferences")))
@@ -275,16 +269,6 @@ def _said_elsewhere(body: Body) -> Mapping[str, set[str]]:
             )
         },
     }
-
-
-def _by_id(rows: Iterable[Row]) -> dict[str, Row]:
-    """Rows by their ids, of two with one id the last. One without an id goes by what it says."""
-    return {row.name("id") or _digest(row): row for row in rows}
-
-
-def _digest(row: Row) -> str:
-    said = "\0".join(row.text(column) or "" for column in ("type", "kind", "ts", "content"))
-    return blake2s(said.encode(errors="replace"), digest_size=8).hexdigest()
 
 
 def _session(group: Group) -> str:

@@ -6,8 +6,9 @@ short.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from hashlib import blake2s
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -222,3 +223,18 @@ def _lists(value: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
             table = "interactions"
         if table in COLUMNS and isinstance(rows, list):
             yield table, rows
+
+
+def by_id(rows: Iterable[Row]) -> dict[str, Row]:
+    """Rows by their ids, of two with one id the last. One without an id goes by what it says."""
+    return {row.name("id") or _digest(row): row for row in rows}
+
+
+def _digest(row: Row) -> str:
+    said = "\0".join(row.text(column) or "" for column in ("type", "kind", "ts", "content"))
+    return blake2s(said.encode(errors="replace"), digest_size=8).hexdigest()
+
+
+def dated(name: str, at: int | None) -> str:
+    """An id together with its time: ids count up from 1 in each store, and a person has one on each device."""
+    return name if at is None else f"{name}@{at}"

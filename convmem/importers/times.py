@@ -34,7 +34,7 @@ def _of_number(value: float) -> int | None:
     if not 0 < value < 1e15:
         return None
     ms = round(value if value > SECONDS_MAX else value * 1000)
-    return ms if ms <= TIME_MS_MAX else None
+    return ms if 0 < ms <= TIME_MS_MAX else None
 
 
 def _of_stamp(text: str) -> int | None:
