@@ -41,6 +41,7 @@ ENCODINGS = (
 PIECE_BYTES = 1 << 20
 WITH_A_GZIP_HEADER = 31
 # What belongs to a database that is a source, and what archives of a Mac hold beside the files.
+WRAPPERS = ("conversations", "items", "data", "results")
 BESIDE_A_DATABASE = ("-wal", "-shm", "-journal")
 COPIES_MAX = 5
 
@@ -220,7 +221,7 @@ def _values(head: bytes, *, is_whole: bool) -> Iterator[Any]:
     except strict_json.MalformedJSON:
         value = None
     else:
-        yield from value if isinstance(value, list) else (value,)
+        yield from value if isinstance(value, list) else (*_wrapped(value), value)
         return
     lines = head.split(b"\n")
     for line in lines if is_whole else lines[:-1]:
@@ -230,6 +231,13 @@ def _values(head: bytes, *, is_whole: bool) -> Iterator[Any]:
             yield strict_json.beginning(text[: text.find(b"}{") + 1] if b"}{" in text else text)
         except strict_json.MalformedJSON:
             continue
+
+
+def _wrapped(value: Any) -> Iterator[Any]:
+    """The elements of an array under a name that exporters give it."""
+    for name in WRAPPERS if isinstance(value, dict) else ():
+        if isinstance(value.get(name), list):
+            yield from value[name]
 
 
 def _copied(place: Path | Member, copy: Path) -> None:
