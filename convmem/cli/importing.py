@@ -26,6 +26,7 @@ SKIPPED_SHOWN = 20
 # How often a batch is offered to a daemon that is busy, or that has ended and may be there again.
 TRIES, PAUSE_MS = 40, 500
 # A record that is none: it is refused, and tells that somebody is there who takes records in.
+ENDED = "has ended or is busy for long; import again, for what is there already is not stored twice"
 PROBE: Mapping[str, Any] = {"type": "none"}
 
 FormatOption = Annotated[str | None, typer.Option("--format", metavar="NAME", help="of another program: only this one")]
@@ -138,7 +139,8 @@ def _answered(place: "Place", arguments: Mapping[str, Any]) -> Sequence[Mapping[
             outcomes: Sequence[Mapping[str, Any]] = ask(place, "records", arguments, _untold)["outcomes"]
         except (Busy, *NOBODY) as error:
             if (tries := tries + 1) == TRIES:
-                raise
+                # Nobody else is asked for the rest: the store would be opened in the middle of it.
+                raise CallFailed(f"{place} {ENDED}") from None
             sleep_ms(error.details.get("retry_after_ms", PAUSE_MS) if isinstance(error, ConvmemError) else PAUSE_MS)
         else:
             return outcomes
