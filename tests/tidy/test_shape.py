@@ -346,6 +346,7 @@ WITHOUT_A_TEST_FILE = {
     "importers/th_memory_bodies.py": "tests/unit/importers/test_th_memory.py",
     "importers/chatgpt_messages.py": "tests/unit/importers/test_chatgpt.py",
     "importers/claude_code_lines.py": "tests/unit/importers/test_claude_code.py",
+    "cli/importing.py": "tests/e2e/test_importing.py",
     "importers/databases.py": "tests/unit/importers/test_sources.py",
     "importers/formats.py": "each from its file to the store: tests/e2e/test_importing.py",
     "importers/model.py": "words, and notes that every test of a format reads",
@@ -393,7 +394,6 @@ WITHOUT_A_TEST_FILE = {
     "domain.py": "what a domain is: every domain's tests hold it",
     "holding.py": "the system's own locks and sockets: tests/e2e/test_faults.py",
     "errors.py": "codes are contract: tests/contract/test_errors.py",
-    "limits.py": "numbers, whose relations are asserted where they stand",
     "__main__.py": "one call; tests/e2e starts it as a process",
 }
 
