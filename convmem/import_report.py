@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from convmem.errors import Stopping
 from convmem.importers.model import Entry, Notes
+from convmem.limits import BUSY_RETRY_MS
 
 # The outcomes of a record, in the order in which they are told.
 OUTCOMES = ("stored", "updated", "same", "stays_deleted", "refused")
@@ -41,6 +43,16 @@ class Report:
     notes: Notes = field(default_factory=Notes)
     conversations: list[Conversation] = field(default_factory=list)
     links_missing: int = 0
+    is_stopped: bool = False
+
+    def stop(self) -> None:
+        """Nothing more is to be read. May be called on any thread."""
+        self.is_stopped = True
+
+    def refuse_if_stopped(self) -> None:
+        """Stopping once nothing more is to be read; asked for each source and each record."""
+        if self.is_stopped:
+            raise Stopping("the import was ended", retry_after_ms=BUSY_RETRY_MS)
 
     def begin(self, format_: str, entry: Entry) -> Conversation:
         """A conversation whose records come now."""

@@ -68,6 +68,7 @@ def batches(paths: Sequence[Path], options: Options, report: Report, tell: Tell)
         tell(number, len(entries), entry.title or entry.where)
         conversation = report.begin(format_.name, entry)
         for record in _prepared(format_, entry, options, conversation):
+            report.refuse_if_stopped()
             if outbox.is_full_with(record):
                 yield from outbox.sent()
             outbox.put(record, conversation)
@@ -78,14 +79,14 @@ def batches(paths: Sequence[Path], options: Options, report: Report, tell: Tell)
 
 def _entries(paths: Sequence[Path], options: Options, report: Report) -> list[tuple[Format, Entry]]:
     """Every conversation of every source, the oldest first."""
-    by_format = _by_format(paths, options, report.notes)
+    by_format = _by_format(paths, options, report)
     entries = [(format_, entry) for format_, sources in by_format for entry in format_.entries(sources, report.notes)]
     # What nobody knows the time of comes first: there it hides nothing that is newer.
     return sorted(entries, key=lambda pair: pair[1].at or 0)
 
 
-def _by_format(paths: Sequence[Path], options: Options, notes: Notes) -> list[tuple[Format, list[Source]]]:
-    known = {format_.name: format_ for format_ in FORMATS}
+def _by_format(paths: Sequence[Path], options: Options, report: Report) -> list[tuple[Format, list[Source]]]:
+    known, notes = {format_.name: format_ for format_ in FORMATS}, report.notes
     if options.format is not None and options.format not in known:
         raise Invalid(f"--format is one of {', '.join(known)}", field="format")
     formats = [known[options.format]] if options.format is not None else list(FORMATS)
@@ -94,6 +95,7 @@ def _by_format(paths: Sequence[Path], options: Options, notes: Notes) -> list[tu
         is_of_any = False
         try:
             for source in found([path]):
+                report.refuse_if_stopped()
                 name = _format_of(source, formats, notes)
                 if name is not None:
                     sources[name].append(source)

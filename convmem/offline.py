@@ -3,8 +3,9 @@
 Synchronous for the command line, which knows of the engine only what stands here.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import aclosing, closing, suppress
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,20 +51,33 @@ def bring(settings: Settings, path: Path, policy: str, *, dry_run: bool, tell: T
     return stopping.run(run())
 
 
-def take_in(settings: Settings, batches: "Batches", for_all: Mapping[str, Any]) -> None:
-    """Take in batches of records (importing.py); each is told its outcomes; `for_all` goes with
-    every one. Raises StoreLocked if somebody holds it."""
+def take_in(settings: Settings, batches: "Batches", for_all: Mapping[str, Any], stop: Callable[[], object]) -> None:
+    """Take in batches of records (importing.py); each is told its outcomes, `for_all` goes with every one.
+
+    Where it is to end `stop` is called: whoever makes batches makes no more. Raises StoreLocked if somebody holds it.
+    """
 
     async def work(engine: Engine, progress: Progress) -> None:
         access = engine.access(Origin("local", "cli"))
-        batch, outcomes = next(batches), None
-        with suppress(StopIteration):
-            while True:
+        outcomes: Sequence[Mapping[str, Any]] | None = None
+
+        def step(before: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]] | None:
+            try:
+                return batches.send(before)
+            except StopIteration:
+                return None
+
+        try:
+            batch = await asyncio.to_thread(step, None)
+            while batch is not None:
                 before = outcomes
                 if batch:
                     answer = await records.taken(access, records.given({"records": batch, **for_all}))
                     outcomes = answer["outcomes"]
-                batch = batches.send(before)
+                batch = await asyncio.to_thread(step, before)
+        except asyncio.CancelledError:
+            stop()
+            raise
 
     operated(settings, work, lambda done, total, sentence: None)
 

@@ -1,7 +1,7 @@
 """convmem import, of what other programs have written: how it is asked, and what is told of it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -94,7 +94,7 @@ def import_others(
                 context,
                 **where._asdict(),
                 there=lambda place: _there(place, found, for_all),
-                here=lambda settings: _here(settings, found, for_all),
+                here=lambda settings: _here(settings, found, for_all, report.stop),
                 needs_store=False,
             )
         except Invalid as refused:
@@ -146,10 +146,10 @@ def _answered(place: "Place", arguments: Mapping[str, Any]) -> Sequence[Mapping[
             return outcomes
 
 
-def _here(settings: Settings, found: "Batches", for_all: Mapping[str, Any]) -> None:
+def _here(settings: Settings, found: "Batches", for_all: Mapping[str, Any], stop: Callable[[], object]) -> None:
     from convmem import offline
 
-    offline.take_in(settings, found, for_all)
+    offline.take_in(settings, found, for_all, stop)
 
 
 def _untold(done: float, total: float, sentence: str) -> None:

@@ -126,10 +126,12 @@ def _found(path: Path) -> Iterator[Source]:
 
 
 def _below(directory: Path) -> Iterator[Source]:
-    """Every file below a directory. Links to directories are not followed: they may lead round in a circle."""
-    count = 0
+    """Every file below a directory. Links to directories are not followed: they may lead round in a circle. Nor is
+    another file system entered: it may hold what is no file, as /proc does.
+    """
+    count, device = 0, os.stat(directory).st_dev
     for place, inner, names in os.walk(directory):
-        inner[:] = sorted(name for name in inner if name != "__MACOSX")
+        inner[:] = sorted(one for one in inner if one != "__MACOSX" and _is_on(device, Path(place) / one))
         for name in sorted(names):
             path = Path(place) / name
             if name.startswith("._") or name.endswith(BESIDE_A_DATABASE) or not path.is_file():
@@ -137,6 +139,13 @@ def _below(directory: Path) -> Iterator[Source]:
             if (count := count + 1) > IMPORT_SOURCES_MAX:
                 raise Unreadable(f"the directory holds more than {IMPORT_SOURCES_MAX} files")
             yield from _found(path)
+
+
+def _is_on(device: int, directory: Path) -> bool:
+    try:
+        return os.stat(directory).st_dev == device
+    except OSError:
+        return False
 
 
 def _members(path: Path) -> Iterator[Source]:
