@@ -58,6 +58,12 @@ class StoreAccess:
         self._engine.refuse_if_closed_to_writes()
         return await writer.write(command, self._origin)
 
+    async def write_all(self, commands: Sequence[Command]) -> list[Any]:
+        """Leave commands with the writer together; the outcome of each: its answer, or the ConvmemError."""
+        writer, _ = await self._engine.ready()
+        self._engine.refuse_if_closed_to_writes()
+        return await writer.write_all(commands, self._origin)
+
     async def read(self, query: Callable[..., Result], *arguments: Any) -> Result:
         """Run a query on a reader's connection."""
         _, reading = await self._engine.ready()

@@ -6,7 +6,7 @@ The one place that knows which verbs there are; each is a few lines that turn th
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any
 
-from convmem import checking, exchange, maintenance, profiles
+from convmem import checking, exchange, maintenance, profiles, records
 from convmem.access import StoreAccess
 from convmem.distilling import Distilling
 from convmem.domain import Origin
@@ -38,6 +38,7 @@ class Gateway:
             "backup-verify": Verb(for_anybody(engine.backups.verify), names_paths=True),
             "distill": Verb(self.distilling.distill),
             "profile": Verb(self._profile),
+            "records": Verb(self._records),
             "tables": Verb(self._tables),
             "purge-history": Verb(self._purge_history),
         }
@@ -71,6 +72,9 @@ class Gateway:
 
     async def _profile(self, arguments: Mapping[str, Any], progress: Progress, origin: Origin) -> Mapping[str, Any]:
         return await profiles.operate(self._engine.access(origin), arguments)
+
+    async def _records(self, arguments: Mapping[str, Any], progress: Progress, origin: Origin) -> Mapping[str, Any]:
+        return await records.taken(self._engine.access(origin), records.given(arguments))
 
     async def _tables(self, arguments: Mapping[str, Any], progress: Progress, origin: Origin) -> Mapping[str, Any]:
         # Imported here: by now the engine has loaded its domains.

@@ -282,19 +282,8 @@ QUERY_MS_MAX, TABLE_READERS = 5_000, 4
 AGGREGATE_SOURCES_MAX, TABLE_PATTERN_CODE_POINTS_MAX = 10, 128
 GROUPS_LIMIT_DEFAULT, GROUPS_LIMIT_MAX = 200, 1_000
 
-assert BATCH_BYTES_MAX + 2 * CONTENT_BYTES_MAX < FRAME_BYTES_MAX, "any batch fits one frame"
-assert CONTENT_BYTES_MAX < BATCH_BYTES_MAX <= MAILBOX_BYTES_MAX
-assert BODY_BYTES_MAX > 6 * CONTENT_BYTES_MAX, "the content limit must be reachable however the text is escaped"
-assert REPLY_BYTES_MAX > BODY_BYTES_MAX
-assert NOTIFY_EXTENSION_MS > 2 * NOTIFY_OPENING_MS, "a manager hears in time that it shall wait on"
-assert BRIDGE_ANSWER_BYTES_MAX >= 2 * REPLY_BYTES_MAX, "whatever the daemon answers passes the bridge"
-assert BRIDGE_QUIET_MS_MAX < KEEP_ALIVE_S * 1000, "the daemon does not close what the bridge still uses"
-assert HAND_OVER_MS_MAX > STOP_MS_MAX, "whoever gives the store away has time to finish"
-assert TAKE_OVER_AFTER_MS < BRIDGE_PATIENCE_MS, "a request outlives the wait for the store"
-assert LINE_BYTES_MAX > BODY_BYTES_MAX, "any record fits a line"
-assert BODIES_BYTES_MAX > 8 * BODY_BYTES_MAX, "eight clients may send the largest message at once"
-assert RECALL_SCORED_MAX >= RECALL_LIMIT_MAX
-assert MEMORY_FACTS_BYTES_MAX + REPLY_ENVELOPE_BYTES + 4 * INTERACTIONS_CODE_POINTS_MAX <= REPLY_BYTES_DEFAULT
-assert CURSOR_BYTES_MAX >= 2 * SESSION_ID_BYTES_MAX + 64, "a cursor may hold a session id"
-assert STOP_GRACE_S * 1000 < STOP_MS_MAX, "after the last answer there must be time to close the store"
-assert ROWS_CURSOR_BYTES_MAX >= 2 * ORDER_FIELDS_MAX * ORDER_TEXT_BYTES * 2 // 3, "a cursor may hold texts that order"
+# Imports of other programs' files: what a report names of what was skipped, how much of a source tells what it is, how
+# large one conversation or line may be, how large a source may be unpacked, how many files a directory may have.
+IMPORT_SKIPPED_SHOWN_MAX, IMPORT_SAMPLE_BYTES = 1_000, 256 * KIB
+SOURCE_NAME_BYTES_MAX, IMPORT_BATCH_RECORDS, IMPORT_BATCH_BYTES = 512, 512, 2 * MIB
+IMPORT_ELEMENT_BYTES_MAX, IMPORT_UNPACKED_BYTES_MAX, IMPORT_SOURCES_MAX = 128 * MIB, 64 * 1024 * MIB, 1_000_000

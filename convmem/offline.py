@@ -3,12 +3,13 @@
 Synchronous for the command line, which knows of the engine only what stands here.
 """
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from convmem import exchange, files, stopping, table_operations
+from convmem import exchange, files, records, stopping, table_operations
 from convmem.config import Settings
 from convmem.daemon import alone, operated
 from convmem.distilling import Distilling
@@ -16,6 +17,9 @@ from convmem.domain import Origin
 from convmem.engine import Engine
 from convmem.exchange import asked
 from convmem.maintenance import Progress
+
+if TYPE_CHECKING:
+    from convmem.importing import Batches
 
 Tell = Callable[[float, float, str], None]
 
@@ -45,6 +49,37 @@ def bring(settings: Settings, path: Path, policy: str, *, dry_run: bool, tell: T
                 return await exchange.bring(engine, file, known, dry_run=dry_run, progress=progress)
 
     return stopping.run(run())
+
+
+def take_in(settings: Settings, batches: "Batches", for_all: Mapping[str, Any], stop: Callable[[], object]) -> None:
+    """Take in batches of records (importing.py); each is told its outcomes, `for_all` goes with every one.
+
+    Where it is to end `stop` is called: whoever makes batches makes no more. Raises StoreLocked if somebody holds it.
+    """
+
+    async def work(engine: Engine, progress: Progress) -> None:
+        access = engine.access(Origin("local", "cli"))
+        outcomes: Sequence[Mapping[str, Any]] | None = None
+
+        def step(before: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]] | None:
+            try:
+                return batches.send(before)
+            except StopIteration:
+                return None
+
+        try:
+            batch = await asyncio.to_thread(step, None)
+            while batch is not None:
+                before = outcomes
+                if batch:
+                    answer = await records.taken(access, records.given({"records": batch, **for_all}))
+                    outcomes = answer["outcomes"]
+                batch = await asyncio.to_thread(step, before)
+        except asyncio.CancelledError:
+            stop()
+            raise
+
+    operated(settings, work, lambda done, total, sentence: None)
 
 
 def tables(settings: Settings, tell: Tell) -> Mapping[str, Any]:

@@ -36,6 +36,17 @@ def parse(data: bytes) -> Any:
     return value
 
 
+def beginning(data: bytes) -> Any:
+    """What the beginning of a JSON text says, as far as it goes: its last member may be missing, or a part of it.
+
+    MalformedJSON if that is no beginning of one. For looking at a file of somebody else: nothing else is checked.
+    """
+    try:
+        return jiter.from_json(data, partial_mode=True, cache_mode="keys")
+    except ValueError as error:
+        raise MalformedJSON(_reason(str(error), has_lines=True)) from None
+
+
 def _walk(value: Any, level: int) -> None:
     kind = type(value)
     if kind is int:

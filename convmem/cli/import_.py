@@ -1,5 +1,10 @@
-"""convmem import: the records of files of JSON Lines, all of a file or none of it."""
+"""convmem import: files that `convmem export` wrote, all of a file or none of it; and histories of other programs.
 
+Which of both a file is, its first line says, never its name. What is said of the one kind alone is refused for the
+other: an option that does nothing would be believed.
+"""
+
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -7,20 +12,26 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from convmem.cli import progress
+from convmem.cli import importing, progress
 from convmem.cli.asking import CallFailed, reach
 from convmem.cli.printing import print_json, print_table
 from convmem.cli.start import URL, AsJSON, DataDir, TokenFile, path_of
 from convmem.config import Settings
 from convmem.errors import SettingInvalid
+from convmem.files import read_text
 
 if TYPE_CHECKING:
     from convmem.cli.call import Place
 
 PIECE_BYTES = 1024 * 1024
+# The manifest, whose first key is its type.
+MANIFEST, BEGINNING_BYTES = re.compile(rb'\A(\xef\xbb\xbf)?\s*\{[^}]*"type"\s*:\s*"manifest"'), 4_096
 POLICIES = ("reject", "overwrite")
 COLUMNS = ("records", "new", "unchanged", "overwritten", "file")
-Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="files that `convmem export` wrote")]
+Files = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE…", help="files that `convmem export` wrote; files, archives, directories of others"),
+]
 PolicyOption = Annotated[
     str,
     typer.Option(
@@ -37,16 +48,37 @@ def import_(
     names: Files,
     policy: PolicyOption = POLICIES[0],
     dry_run: DryRun = False,
+    format_: importing.FormatOption = None,
+    project: importing.ProjectOption = None,
+    account: importing.AccountOption = None,
+    since: importing.SinceOption = None,
+    no_thinking: importing.NoThinking = False,
+    keep_secrets: importing.KeepSecrets = False,
+    resurrect: importing.Resurrect = False,
+    report: importing.ReportOption = None,
     data_dir: DataDir = None,
     url: URL = None,
     token_file: TokenFile = None,
     as_json: AsJSON = False,
 ) -> None:
-    """Bring in the records of files, one file after another; a file with one bad line changes nothing."""
+    """Bring in the records of files that convmem has written, or the histories of other programs."""
     if policy not in POLICIES:
         raise SettingInvalid(f"--policy: {policy!r} is none of {', '.join(POLICIES)}", setting="--policy")
+    paths = [path_of(context, name) for name in names]
+    asked = importing.Asked(format_, project, account, since, no_thinking, keep_secrets, resurrect, report)
+    own = [path for path in paths if format_ is None and _is_own(path)]
+    if not own:
+        if policy != POLICIES[0]:
+            raise typer.BadParameter("--policy is for files that `convmem export` wrote")
+        where = importing.Where(data_dir, url, token_file)
+        importing.import_others(context, paths, asked, where, dry_run=dry_run, as_json=as_json)
+        return
+    if len(own) < len(paths):
+        raise typer.BadParameter("files of `convmem export` and those of others are imported one after the other")
+    if asked != importing.NOTHING_ASKED:
+        raise typer.BadParameter("a file of `convmem export` is taken in as it is: only --policy and --dry-run apply")
     found: list[Mapping[str, Any]] = []
-    for path in [path_of(context, name) for name in names]:
+    for path in own:
         source = Source(path, policy, dry_run)
         with progress.shown() as tell:
             facts = reach(
@@ -63,6 +95,14 @@ def import_(
             print_table(COLUMNS, [[str(found[-1][column]) for column in COLUMNS]])
     if as_json:
         print_json({"files": found})
+
+
+def _is_own(path: Path) -> bool:
+    """True if a file begins as `convmem export` begins one. What cannot be read is told when it is opened."""
+    try:
+        return not path.is_dir() and bool(MANIFEST.match(read_text(path, bytes_max=BEGINNING_BYTES) or b""))
+    except OSError:
+        return True
 
 
 class Source(NamedTuple):

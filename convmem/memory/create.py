@@ -3,6 +3,7 @@
     memory_preference   the live preferences; `sequence`, the creating entry's, is the key of every table
     memory_lesson       the live lessons
     memory_section      the live sections of the profile
+    memory_forgotten    names of records that are gone; kept for ever, so that a file of another program stays out of it
     memory_total        what this generation of the log holds in vain: `deleted` records, `superseded` statements
 
 `name` is the hash that makes a preference or a lesson one (model.py). Ids are not unique: the store's own are, but a
@@ -69,6 +70,11 @@ CREATE TABLE memory_section (
     transport TEXT NOT NULL,
     client TEXT
 ) STRICT;
+CREATE TABLE memory_forgotten (
+    name BLOB PRIMARY KEY,
+    forgotten_at INTEGER NOT NULL,
+    sequence INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE memory_total (
     name TEXT PRIMARY KEY,
     count INTEGER NOT NULL

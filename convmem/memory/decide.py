@@ -17,7 +17,7 @@ import msgspec
 from convmem.domain import Decided, Decider, Event, Stamp
 from convmem.errors import Conflict, Invalid, NotFound
 from convmem.limits import FORGOTTEN_PREVIEW_CODE_POINTS, INT64_MAX, PROFILE_SECTIONS_MAX
-from convmem.memory import queries
+from convmem.memory import imports, queries
 from convmem.memory.events import (
     LessonForgotten,
     LessonSaved,
@@ -129,7 +129,14 @@ def save_lesson(connection: apsw.Connection, command: SaveLesson, stamp: Stamp) 
         origin=place.origin,
         **texts,
     )
-    event = LessonSaved(lesson_id=saved.lesson_id, number=saved.number, project=saved.project, **texts)
+    event = LessonSaved(
+        lesson_id=saved.lesson_id,
+        number=saved.number,
+        situation=saved.situation,
+        mistake=saved.mistake,
+        correction=saved.correction,
+        project=saved.project,
+    )
     return Decided(_learned(saved), (event,))
 
 
@@ -280,4 +287,5 @@ DECIDERS: Mapping[type[Any], Decider] = {
     Forget: forget,
     WriteSection: write_section,
     DeleteSection: delete_section,
+    **imports.DECIDERS,
 }

@@ -1,6 +1,7 @@
 """What has happened to memory; and, for the state that a compacted log opens with, what is.
 
-The fields carry only what the entry itself does not: sequence, time and origin stand in the entry. A statement holds
+The fields carry only what the entry itself does not: sequence, time and origin stand in the entry; a time stands beside
+them where it is another one, that of the file of another program. A statement holds
 only what it changed. What a preference said before stands in the log already, so no event repeats it. Later events name
 a record by its number, which is the store's own; an id may come from a file. Fields are
 only ever added, each with a default that means what entries written before it meant.
@@ -23,6 +24,7 @@ class PreferenceSaved(Event, frozen=True, kw_only=True, omit_defaults=True, tag=
     confidence: float = FIRST_CONFIDENCE
     source: Source = "explicit"
     project: str | None = None
+    timestamp: int | None = None
 
 
 class PreferenceStated(Event, frozen=True, kw_only=True, omit_defaults=True, tag="preference_stated"):
@@ -32,6 +34,7 @@ class PreferenceStated(Event, frozen=True, kw_only=True, omit_defaults=True, tag
     value: str | UnsetType = UNSET
     confidence: float | UnsetType = UNSET
     source: Source | UnsetType = UNSET
+    timestamp: int | None = None
 
 
 class PreferenceForgotten(Event, frozen=True, kw_only=True, omit_defaults=True, tag="preference_forgotten"):
@@ -49,6 +52,7 @@ class LessonSaved(Event, frozen=True, kw_only=True, omit_defaults=True, tag="les
     mistake: str
     correction: str
     project: str | None = None
+    timestamp: int | None = None
 
 
 class LessonForgotten(Event, frozen=True, kw_only=True, omit_defaults=True, tag="lesson_forgotten"):
@@ -62,6 +66,7 @@ class SectionWritten(Event, frozen=True, kw_only=True, omit_defaults=True, tag="
 
     section: str
     content: str
+    timestamp: int | None = None
 
 
 class SectionDeleted(Event, frozen=True, kw_only=True, omit_defaults=True, tag="section_deleted"):
@@ -109,3 +114,9 @@ class SectionKept(Event, frozen=True, kw_only=True, omit_defaults=True, tag="sec
     content: str
     updated_at: int | None = None
     changed_sequence: int | None = None
+
+
+class RecordForgotten(Event, frozen=True, kw_only=True, omit_defaults=True, tag="record_forgotten"):
+    """A record of this name (model.py) is gone, and its name is known: imported from a file it stays away."""
+
+    name: bytes

@@ -9,21 +9,28 @@ from typing import Any
 
 import apsw
 
-from convmem.domain import Kept, Waste
+from convmem.domain import Kept, Origin, Waste
 from convmem.memory import queries
-from convmem.memory.events import LessonKept, PreferenceKept, SectionKept
+from convmem.memory.events import LessonKept, PreferenceKept, RecordForgotten, SectionKept
 from convmem.memory.model import Lesson, Preference, Section
 
 
 def live(connection: apsw.Connection) -> Iterator[Kept]:
-    """Every live record, by rising sequence."""
+    """Every live record, and every name of one that is gone, by rising sequence."""
     order = "ORDER BY sequence"
     return merge(
         map(preference, queries.read_preferences(connection, order, ())),
         map(lesson, queries.read_lessons(connection, order, ())),
         map(section, queries.read_sections(connection, order, ())),
+        _forgotten(connection),
         key=lambda kept: kept.sequence,
     )
+
+
+def _forgotten(connection: apsw.Connection) -> Iterator[Kept]:
+    rows: Any = connection.execute("SELECT sequence, forgotten_at, name FROM memory_forgotten ORDER BY sequence")
+    for sequence, forgotten_at, name in rows:
+        yield Kept(sequence, forgotten_at, Origin("", ""), RecordForgotten(name=name))
 
 
 def preference(record: Preference) -> Kept:

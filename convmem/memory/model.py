@@ -49,6 +49,11 @@ def lesson_name(project: str | None, situation: str, mistake: str, correction: s
     return _name((project, situation, mistake, correction))
 
 
+def section_name(section: str) -> bytes:
+    """What a section is told apart by, among all names of memory: NAME_BYTES of SHA-256."""
+    return _name(("section", section))
+
+
 def _name(parts: tuple[str | None, ...]) -> bytes:
     return hashlib.sha256(msgspec.json.encode(parts)).digest()[:NAME_BYTES]
 

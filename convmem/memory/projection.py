@@ -18,15 +18,17 @@ from convmem.memory.events import (
     PreferenceKept,
     PreferenceSaved,
     PreferenceStated,
+    RecordForgotten,
     SectionDeleted,
     SectionKept,
     SectionWritten,
 )
-from convmem.memory.model import folded_text, lesson_name, preference_name
+from convmem.memory.model import folded_text, lesson_name, preference_name, section_name
 
 
 def preference_saved(connection: apsw.Connection, event: PreferenceSaved, place: Place) -> None:
-    """Show a new preference; it was created at its entry's time."""
+    """Show a new preference; it was created at its entry's time, unless it says another."""
+    place = _said(event.timestamp, place)
     _insert_preference(connection, event, place, None, place.at_ms, place.sequence)
 
 
@@ -84,21 +86,24 @@ def preference_stated(connection: apsw.Connection, event: PreferenceStated, plac
     connection.execute(
         "UPDATE memory_preference SET updated_at = max(updated_at, ?), changed_sequence = ?, device = ?, transport = ?,"
         f" client = ?{sets} WHERE sequence = ?",
-        (place.at_ms, place.sequence, *_origin(place), *columns.values(), sequence),
+        (_said(event.timestamp, place).at_ms, place.sequence, *_origin(place), *columns.values(), sequence),
     )
     _count(connection, "superseded")
 
 
 def preference_forgotten(connection: apsw.Connection, event: PreferenceForgotten, place: Place) -> None:
     """Take a preference away."""
-    connection.execute("DELETE FROM memory_preference WHERE number = ?", (event.number,))
-    assert connection.changes() == 1, "only a live preference was forgotten"
+    gone = connection.execute(
+        "DELETE FROM memory_preference WHERE number = ? RETURNING name", (event.number,)
+    ).fetchall()
+    assert len(gone) == 1, "only a live preference was forgotten"
+    _forget(connection, gone[0][0], place)
     _count(connection, "deleted")
 
 
 def lesson_saved(connection: apsw.Connection, event: LessonSaved, place: Place) -> None:
-    """Show a new lesson; it was learned at its entry's time."""
-    _insert_lesson(connection, event, place, place.sequence)
+    """Show a new lesson; it was learned at its entry's time, unless it says another."""
+    _insert_lesson(connection, event, _said(event.timestamp, place), place.sequence)
 
 
 def lesson_kept(connection: apsw.Connection, event: LessonKept, place: Place) -> None:
@@ -131,13 +136,15 @@ def _insert_lesson(
 
 def lesson_forgotten(connection: apsw.Connection, event: LessonForgotten, place: Place) -> None:
     """Take a lesson away."""
-    connection.execute("DELETE FROM memory_lesson WHERE number = ?", (event.number,))
-    assert connection.changes() == 1, "only a live lesson was forgotten"
+    gone = connection.execute("DELETE FROM memory_lesson WHERE number = ? RETURNING name", (event.number,)).fetchall()
+    assert len(gone) == 1, "only a live lesson was forgotten"
+    _forget(connection, gone[0][0], place)
     _count(connection, "deleted")
 
 
 def section_written(connection: apsw.Connection, event: SectionWritten, place: Place) -> None:
     """Show a section as it reads now; `updated_at` never falls, whatever the clock does."""
+    place = _said(event.timestamp, place)
     connection.execute(
         "UPDATE memory_section SET content = ?, updated_at = max(updated_at, ?), changed_sequence = ?, device = ?,"
         " transport = ?, client = ? WHERE section = ?",
@@ -174,7 +181,23 @@ def section_deleted(connection: apsw.Connection, event: SectionDeleted, place: P
     """Take a section away."""
     connection.execute("DELETE FROM memory_section WHERE section = ?", (event.section,))
     assert connection.changes() == 1, "only a live section was deleted"
+    _forget(connection, section_name(event.section), place)
     _count(connection, "deleted")
+
+
+def record_forgotten(connection: apsw.Connection, event: RecordForgotten, place: Place) -> None:
+    """Show that a record of this name stays away."""
+    _forget(connection, event.name, place)
+
+
+def _forget(connection: apsw.Connection, name: Any, place: Place) -> None:
+    row = (name, place.at_ms, place.sequence)
+    connection.execute("INSERT INTO memory_forgotten VALUES (?, ?, ?) ON CONFLICT DO NOTHING", row)
+
+
+def _said(timestamp: int | None, place: Place) -> Place:
+    """The place of an event that says its own time."""
+    return place if timestamp is None else place._replace(at_ms=timestamp)
 
 
 def _origin(place: Place) -> tuple[str, str, str | None]:
@@ -198,4 +221,5 @@ APPLIERS: Mapping[type[Event], Callable[[apsw.Connection, Any, Place], None]] = 
     SectionWritten: section_written,
     SectionDeleted: section_deleted,
     SectionKept: section_kept,
+    RecordForgotten: record_forgotten,
 }

@@ -256,3 +256,8 @@ def _times(connection: apsw.Connection, table: str, newest: str) -> Times:
         f"SELECT (SELECT min(created_at) FROM {table}), (SELECT max({newest}) FROM {table})"
     ).fetchone()
     return Times(*found)
+
+
+def is_forgotten(connection: apsw.Connection, name: bytes) -> bool:
+    """True if a record of this name was forgotten or deleted."""
+    return connection.execute("SELECT 1 FROM memory_forgotten WHERE name = ?", (name,)).fetchone() is not None

@@ -10,10 +10,12 @@
     messages_fingerprint    what events of hooks left behind; outlives their messages until CAPTURE_KNOWN_MS after the
                         last event of the session
     messages_captured_session   when that was, by the daemon's clock
+    messages_forgotten  sources of imported messages that are gone; kept for ever, so that they stay away
     messages_gone       which message went with which entry, for the tables of search, which follow (search_tables.py)
     messages_total      what this generation of the log holds in vain: `deleted` messages, `superseded` changes
 
-`capture` holds what is known of a captured message as JSON, its kind once more beside it to be found by. `links` says
+`capture` holds what is known of a captured message as JSON, its kind once more beside it to be found by; `imported` and
+`source` likewise of an imported one (two may have one source: a file of records says what it likes). `links` says
 how many rows of relation and source a message has: nearly all have none and need no second look. `tags`
 are joined with U+0000, which no tag holds. `content` stands behind all that is short: SQLite then reads its pages only
 when asked for it.
@@ -46,6 +48,8 @@ CREATE TABLE messages_message ( -- folded by Unicode {UNICODE_VERSION}
     number INTEGER,
     capture_kind TEXT,
     capture TEXT,
+    source BLOB,
+    imported TEXT,
     device TEXT NOT NULL,
     transport TEXT NOT NULL,
     client TEXT,
@@ -58,6 +62,7 @@ CREATE INDEX messages_by_session ON messages_message (session_id, sequence, role
 CREATE INDEX messages_by_group ON messages_message (session_id, memory_kind, project, timestamp);
 CREATE INDEX messages_by_change ON messages_message (changed_sequence);
 CREATE INDEX messages_captured ON messages_message (capture_kind, sequence) WHERE capture_kind IS NOT NULL;
+CREATE INDEX messages_imported ON messages_message (source) WHERE source IS NOT NULL;
 CREATE UNIQUE INDEX messages_numbered ON messages_message (number) WHERE number IS NOT NULL;
 CREATE INDEX messages_summarised ON messages_message (session_id, sequence) WHERE summary IS NOT NULL;
 CREATE TABLE messages_tag (
@@ -118,6 +123,11 @@ CREATE TABLE messages_captured_session (
     last_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX messages_captured_session_by_time ON messages_captured_session (last_at);
+CREATE TABLE messages_forgotten (
+    source BLOB PRIMARY KEY,
+    forgotten_at INTEGER NOT NULL,
+    sequence INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE messages_gone (
     gone_sequence INTEGER NOT NULL,
     sequence INTEGER NOT NULL,

@@ -14,7 +14,7 @@ import msgspec
 from convmem.domain import Decided, Decider, Stamp
 from convmem.errors import Conflict, NotFound, SessionMismatch
 from convmem.limits import CAPTURE_AHEAD_MS_MAX, CAPTURE_TWIN_MS_MAX, REVISION_MAX
-from convmem.messages import queries
+from convmem.messages import imports, queries
 from convmem.messages.events import FingerprintKept, MessageDeleted, MessageUpdated, MessageWritten, Receipt
 from convmem.messages.fingerprints import mark
 from convmem.messages.inputs import CaptureEvent, DeleteMessage, UpdateMessage, WriteMessage
@@ -187,4 +187,5 @@ DECIDERS: Mapping[type[Any], Decider] = {
     UpdateMessage: update_message,
     DeleteMessage: delete_message,
     CaptureEvent: capture_event,
+    **imports.DECIDERS,
 }

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from convmem.domain import Event
-from convmem.messages.model import Capture, Kind, Relation, Role, Tier
+from convmem.messages.model import Capture, Imported, Kind, Relation, Role, Tier
 
 
 class Receipt(msgspec.Struct, frozen=True, array_like=True):
@@ -41,6 +41,7 @@ class MessageWritten(Event, frozen=True, kw_only=True, omit_defaults=True, tag="
     timestamp: int | None = None
     capture: Capture | None = None
     number: int | None = None
+    imported: Imported | None = None
 
 
 class MessageUpdated(Event, frozen=True, kw_only=True, omit_defaults=True, tag="message_updated"):
@@ -58,6 +59,7 @@ class MessageUpdated(Event, frozen=True, kw_only=True, omit_defaults=True, tag="
     relations: tuple[Relation, ...] | UnsetType = UNSET
     source_message_ids: tuple[str, ...] | UnsetType = UNSET
     project: str | UnsetType | None = UNSET
+    imported: Imported | UnsetType = UNSET
 
 
 class MessageDeleted(Event, frozen=True, kw_only=True, omit_defaults=True, tag="message_deleted"):
@@ -91,6 +93,7 @@ class MessageKept(Event, frozen=True, kw_only=True, omit_defaults=True, tag="mes
     project: str | None = None
     capture: Capture | None = None
     number: int | None = None
+    imported: Imported | None = None
 
 
 class ReceiptKept(Event, frozen=True, kw_only=True, omit_defaults=True, tag="receipt_kept"):
@@ -115,3 +118,9 @@ class FingerprintKept(Event, frozen=True, kw_only=True, omit_defaults=True, tag=
     event: bytes
     text: bytes
     timestamp: int
+
+
+class SourceForgotten(Event, frozen=True, kw_only=True, omit_defaults=True, tag="source_forgotten"):
+    """A message that was imported is gone, and its source is known for ever: imported again it stays away."""
+
+    source: bytes

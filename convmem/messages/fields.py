@@ -26,6 +26,7 @@ from convmem.limits import (
     REPLY_BYTES_MAX,
     REVISION_MAX,
     SESSION_ID_BYTES_MAX,
+    SOURCE_NAME_BYTES_MAX,
     SUMMARY_BYTES_MAX,
     TAG_BYTES_MAX,
     TAGS_MAX,
@@ -71,6 +72,8 @@ EventId = Annotated[str, WITHOUT_NUL, sized(1, EVENT_ID_BYTES_MAX)]
 CaptureTool = Annotated[str, WITHOUT_NUL, sized(0, CAPTURE_TOOL_BYTES_MAX)]
 CaptureStatus = Annotated[str, WITHOUT_NUL, sized(0, CAPTURE_STATUS_BYTES_MAX)]
 CaptureDirectory = Annotated[str, WITHOUT_NUL, sized(0, CAPTURE_DIRECTORY_BYTES_MAX)]
+SourceName = Annotated[str, WITHOUT_NUL, sized(1, SOURCE_NAME_BYTES_MAX)]
+Fingerprint = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 Cursor = Annotated[str, WITHOUT_NUL, sized(1, CURSOR_BYTES_MAX)]
 MessageId = Annotated[str, AfterValidator(_ulid)]
 Content = Annotated[str, AfterValidator(_content)]

@@ -13,7 +13,7 @@ import apsw
 
 from convmem.domain import Kept, Origin, Waste
 from convmem.messages import queries
-from convmem.messages.events import FingerprintKept, MessageKept, Receipt, ReceiptKept
+from convmem.messages.events import FingerprintKept, MessageKept, Receipt, ReceiptKept, SourceForgotten
 from convmem.messages.fingerprints import mark
 from convmem.messages.model import Relation, split_tags
 
@@ -22,8 +22,10 @@ _same: Callable[[str], Any] = intern
 
 
 def live(connection: apsw.Connection) -> Iterator[Kept]:
-    """Every live message, and every receipt and fingerprint, by rising sequence; a message before what it left."""
-    others = merge(_receipts(connection), _fingerprints(connection), key=lambda kept: kept.sequence)
+    """Every live message, and all that messages left, by rising sequence; a message before what it left."""
+    others = merge(
+        _receipts(connection), _fingerprints(connection), _forgotten(connection), key=lambda kept: kept.sequence
+    )
     other = next(others, None)
     for kept in messages(connection):
         # A merge by hand: nearly no message has a receipt, and the general one costs each of them a call.
@@ -57,8 +59,8 @@ def _kept(connection: apsw.Connection, rest: str, bindings: Sequence[Any]) -> It
     rows: Any = connection.execute(f"SELECT {queries.COLUMNS} FROM messages_message {rest}", bindings)
     # fmt: off
     for (sequence, message_id, session_id, role, timestamp, updated_at, revision, changed_sequence, tier, kind,
-         importance, project, tool_call_id, summary, tags, links, device, transport, client, number, capture, _,
-         content) in rows:
+         importance, project, tool_call_id, summary, tags, links, device, transport, client, number, capture, imported,
+         _, content) in rows:
         # fmt: on
         event = MessageKept(
             message_id=message_id,
@@ -79,6 +81,7 @@ def _kept(connection: apsw.Connection, rest: str, bindings: Sequence[Any]) -> It
             project=project,
             capture=None if capture is None else queries.read_capture(capture),
             number=number,
+            imported=None if imported is None else queries.read_imported(imported),
         )
         yield Kept(sequence, timestamp, Origin(device, transport, client), event)
 
@@ -116,6 +119,12 @@ def _fingerprints(connection: apsw.Connection) -> Iterator[Kept]:
     for sequence, received_at, session, event, text, timestamp in rows:
         kept = FingerprintKept(session=session, event=event, text=text, timestamp=timestamp)
         yield Kept(sequence, received_at, Origin("", ""), kept)
+
+
+def _forgotten(connection: apsw.Connection) -> Iterator[Kept]:
+    rows: Any = connection.execute("SELECT sequence, forgotten_at, source FROM messages_forgotten ORDER BY sequence")
+    for sequence, forgotten_at, source in rows:
+        yield Kept(sequence, forgotten_at, Origin("", ""), SourceForgotten(source=source))
 
 
 def left(connection: apsw.Connection, record: Kept) -> FingerprintKept | None:

@@ -74,6 +74,17 @@ class CaptureRead(Input):
     directory: fields.CaptureDirectory | None = None
 
 
+class ImportedRead(Input):
+    """Where an imported message is from."""
+
+    format: fields.SourceName
+    conversation: fields.SourceName
+    message: fields.SourceName
+    source: fields.Fingerprint
+    digest: fields.Fingerprint
+    account: fields.SourceName | None = None
+
+
 class MessageRead(Input):
     """A line that says what a message is."""
 
@@ -88,6 +99,7 @@ class MessageRead(Input):
     metadata: MetadataRead
     origin: OriginRead
     capture: CaptureRead | None = None
+    imported: ImportedRead | None = None
 
 
 def check(value: Mapping[str, Any]) -> Named:

@@ -17,7 +17,7 @@ from convmem.limits import REVISION_MAX
 from convmem.messages import kept, line_checks
 from convmem.messages.events import MessageKept
 from convmem.messages.line_checks import IDENTITY, TAG, identity
-from convmem.messages.model import Capture, Kind, Relation, Role, Tier, unpacked
+from convmem.messages.model import Capture, Imported, Kind, Relation, Role, Tier, unpacked
 from convmem.record_lines import OriginLine, escaped, origin_line
 
 
@@ -49,6 +49,7 @@ class _Line(msgspec.Struct, tag=TAG):
     metadata: _Metadata
     origin: OriginLine
     capture: Capture | UnsetType | None = UNSET
+    imported: Imported | UnsetType | None = UNSET
 
 
 _DECODER = msgspec.json.Decoder(_Line)
@@ -80,6 +81,7 @@ def encode(record: Kept) -> bytes:
         ),
         origin_line(record.origin),
         UNSET if event.capture is None else event.capture,
+        UNSET if event.imported is None else event.imported,
     )
     return escaped(_ENCODER.encode(line))
 
@@ -109,6 +111,7 @@ def decode(line: bytes) -> Record:
         else (),
         project=None if metadata.project is UNSET else metadata.project,
         capture=None if read.capture is UNSET else read.capture,
+        imported=None if read.imported is UNSET else read.imported,
     )
     return Record(read.timestamp, read.origin.origin, event)
 

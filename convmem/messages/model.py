@@ -92,6 +92,25 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
 
 
+class Imported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a message that came out of another program's file is from: ids as that program gave them.
+
+    `source` is the hash of all of them in hex, `digest` that of what the file said when it was last taken in; both are
+    FINGERPRINT_BYTES. No tool sets any of it.
+    """
+
+    format: str
+    conversation: str
+    message: str
+    source: str
+    digest: str
+    account: str | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """The same for programs: what is absent is left out."""
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+
+
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """One thing said in a conversation.
 
@@ -113,6 +132,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin
     capture: Capture | None = None
     number: int | None = None
+    imported: Imported | None = None
 
     def facts(self) -> dict[str, Any]:
         """The whole message for programs."""
@@ -128,6 +148,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
             "metadata": self.metadata.facts(),
             "origin": origin_facts(self.origin),
         }
+        if self.imported is not None:
+            facts["imported"] = self.imported.facts()
         return facts if self.capture is None else {**facts, "number": self.number, "capture": self.capture.facts()}
 
 

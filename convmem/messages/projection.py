@@ -14,17 +14,10 @@ from msgspec import UNSET
 
 from convmem.domain import Event, Place
 from convmem.limits import CAPTURE_KNOWN_MS, RECEIPTS_KEPT_MS
-from convmem.messages.events import (
-    FingerprintKept,
-    MessageDeleted,
-    MessageKept,
-    MessageUpdated,
-    MessageWritten,
-    Receipt,
-    ReceiptKept,
-)
-from convmem.messages.fingerprints import Mark, mark
-from convmem.messages.model import TAG_SEPARATOR, Capture, Relation, split_tags
+from convmem.messages import left_behind
+from convmem.messages.events import MessageDeleted, MessageKept, MessageUpdated, MessageWritten
+from convmem.messages.fingerprints import mark
+from convmem.messages.model import TAG_SEPARATOR, Capture, Imported, Relation, split_tags
 from convmem.text import fold
 
 # Fields of MessageUpdated that are columns of the same name and take their value as it is.
@@ -40,14 +33,14 @@ def message_written(connection: apsw.Connection, event: MessageWritten, place: P
     _insert(connection, event, said, revision=1, updated_at=at_ms, changed_sequence=place.sequence)
     if event.capture is not None:
         left = mark(event.session_id, event.capture.event_id, event.capture.kind, event.content)
-        _insert_fingerprint(connection, left, at_ms, place)
+        left_behind.fingerprint(connection, left, at_ms, place)
         long_ago = (place.at_ms - CAPTURE_KNOWN_MS,)
         over = connection.execute("DELETE FROM messages_captured_session WHERE last_at < ? RETURNING session", long_ago)
         connection.executemany("DELETE FROM messages_fingerprint WHERE session = ?", over.fetchall())
     if event.receipt is not None:
         connection.execute("DELETE FROM messages_receipt WHERE timestamp < ?", (place.at_ms - RECEIPTS_KEPT_MS,))
         where = (place.origin.device, event.message_id, event.session_id, place.at_ms, place.sequence)
-        _insert_receipt(connection, event.receipt, *where, hashlib.sha256(event.content.encode()).digest())
+        left_behind.receipt(connection, event.receipt, *where, hashlib.sha256(event.content.encode()).digest())
 
 
 def message_kept(connection: apsw.Connection, event: MessageKept, place: Place) -> None:
@@ -62,17 +55,6 @@ def message_kept(connection: apsw.Connection, event: MessageKept, place: Place) 
     )
 
 
-def receipt_kept(connection: apsw.Connection, event: ReceiptKept, place: Place) -> None:
-    """Show what an idempotency key left behind."""
-    where = (event.device, event.message_id, event.session_id, event.timestamp, place.sequence)
-    _insert_receipt(connection, event.receipt, *where, event.sha256)
-
-
-def fingerprint_kept(connection: apsw.Connection, event: FingerprintKept, place: Place) -> None:
-    """Show what an event of a hook left behind. By its time no session is forgotten: a file may say any time."""
-    _insert_fingerprint(connection, Mark(event.session, event.event, event.text), event.timestamp, place)
-
-
 def _insert(
     connection: apsw.Connection,
     event: MessageWritten | MessageKept,
@@ -83,7 +65,7 @@ def _insert(
     changed_sequence: int,
 ) -> None:
     connection.execute(
-        f"INSERT INTO messages_message VALUES (?{', ?' * 25})",
+        f"INSERT INTO messages_message VALUES (?{', ?' * 27})",
         (
             place.sequence,
             event.message_id,
@@ -103,6 +85,7 @@ def _insert(
             len(event.relations) + len(event.source_message_ids),
             event.number,
             *_capture_columns(event.capture),
+            *_imported_columns(event.imported),
             *(place.origin.device, place.origin.transport, place.origin.client),
             len(event.content.encode()),
             _folded_labels(event.summary, event.tags),
@@ -135,6 +118,8 @@ def message_updated(connection: apsw.Connection, event: MessageUpdated, place: P
     if event.tags is not UNSET or event.summary is not UNSET:
         labels = (columns.get("summary", summary), split_tags(tags) if event.tags is UNSET else event.tags)
         columns["folded_labels"] = _folded_labels(*labels)
+    if event.imported is not UNSET:
+        columns["source"], columns["imported"] = _imported_columns(event.imported)
     if event.tags is not UNSET:
         columns["tags"] = TAG_SEPARATOR.join(event.tags)
         _delete_tags(connection, sequence, tags)
@@ -164,11 +149,13 @@ def message_deleted(connection: apsw.Connection, event: MessageDeleted, place: P
     """Take a message away with everything that it says; what others say about it stays and points nowhere."""
     found = connection.execute(
         "DELETE FROM messages_message WHERE message_id = ? RETURNING sequence, session_id, project, memory_kind, tags,"
-        " links",
+        " links, source",
         (event.message_id,),
     ).fetchone()
     assert found is not None, "only a live message was deleted"
-    sequence, session_id, project, kind, tags, links = found
+    sequence, session_id, project, kind, tags, links, source = found
+    if source is not None:
+        left_behind.forget(connection, source, place)
     if tags:
         _delete_tags(connection, sequence, tags)
     if links:
@@ -234,6 +221,12 @@ def _capture_columns(capture: Capture | None) -> tuple[str | None, str | None]:
     return (None, None) if capture is None else (capture.kind, msgspec.json.encode(capture).decode())
 
 
+def _imported_columns(imported: Imported | None) -> tuple[bytes | None, str | None]:
+    return (
+        (None, None) if imported is None else (bytes.fromhex(imported.source), msgspec.json.encode(imported).decode())
+    )
+
+
 def _join_group(connection: apsw.Connection, group: Group, timestamp: int) -> None:
     session_id, project, kind = group
     connection.execute(
@@ -261,39 +254,10 @@ def _leave_group(connection: apsw.Connection, group: Group) -> None:
         )
 
 
-def _insert_receipt(
-    connection: apsw.Connection,
-    receipt: Receipt,
-    device: str,
-    message_id: str,
-    session_id: str,
-    timestamp: int,
-    sequence: int,
-    sha256: bytes,
-) -> None:
-    connection.execute(
-        "INSERT INTO messages_receipt VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (device, receipt.key, receipt.arguments, message_id, session_id, timestamp, sequence, sha256),
-    )
-
-
-def _insert_fingerprint(connection: apsw.Connection, left: Mark, timestamp: int, place: Place) -> None:
-    """Remember an event of a hook. Of two messages of a file that say they are one event the first is believed."""
-    row = (*left, timestamp, place.at_ms, place.sequence)
-    connection.execute("INSERT INTO messages_fingerprint VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
-    if connection.changes():
-        connection.execute(
-            "INSERT INTO messages_captured_session VALUES (?1, ?2)"
-            " ON CONFLICT (session) DO UPDATE SET last_at = max(last_at, ?2)",
-            (left.session, place.at_ms),
-        )
-
-
 APPLIERS: Mapping[type[Event], Callable[[apsw.Connection, Any, Place], None]] = {
     MessageWritten: message_written,
     MessageUpdated: message_updated,
     MessageDeleted: message_deleted,
     MessageKept: message_kept,
-    ReceiptKept: receipt_kept,
-    FingerprintKept: fingerprint_kept,
+    **left_behind.APPLIERS,
 }

@@ -12,15 +12,16 @@ import msgspec
 
 from convmem.domain import Origin
 from convmem.messages.fingerprints import Mark
-from convmem.messages.model import CAPTURE_KINDS, Capture, Message, Metadata, Relation, split_tags
+from convmem.messages.model import CAPTURE_KINDS, Capture, Imported, Message, Metadata, Relation, split_tags
 
 COLUMNS = (
     "sequence, message_id, session_id, role, timestamp, updated_at, revision, changed_sequence, memory_tier,"
     " memory_kind, importance, project, tool_call_id, summary, tags, links, device, transport, client, number,"
-    " capture, content_bytes, content"
+    " capture, imported, content_bytes, content"
 )
 
 _CAPTURES = msgspec.json.Decoder(Capture)
+_IMPORTS = msgspec.json.Decoder(Imported)
 
 
 def read_messages(connection: apsw.Connection, rest: str, bindings: Sequence[Any]) -> Iterator[Message]:
@@ -37,7 +38,7 @@ def read_message(connection: apsw.Connection, message_id: str) -> Message | None
 def _message(connection: apsw.Connection, row: Sequence[Any]) -> Message:
     sequence, message_id, session_id, role, timestamp, updated_at, revision, changed_sequence = row[:8]
     tier, kind, importance, project, tool_call_id, summary, tags, links = row[8:16]
-    device, transport, client, number, capture, content_bytes, content = row[16:]
+    device, transport, client, number, capture, imported, content_bytes, content = row[16:]
     metadata = Metadata(
         tool_call_id=tool_call_id,
         tags=split_tags(tags),
@@ -64,12 +65,18 @@ def _message(connection: apsw.Connection, row: Sequence[Any]) -> Message:
         origin=Origin(device, transport, client),
         capture=None if capture is None else read_capture(capture),
         number=number,
+        imported=None if imported is None else read_imported(imported),
     )
 
 
 def read_capture(facts: str) -> Capture:
     """What is known of a captured message, as the index holds it."""
     return _CAPTURES.decode(facts)
+
+
+def read_imported(facts: str) -> Imported:
+    """Where an imported message is from, as the index holds it."""
+    return _IMPORTS.decode(facts)
 
 
 def relations(connection: apsw.Connection, sequence: int) -> tuple[Relation, ...]:
@@ -232,3 +239,13 @@ def has_twin(connection: apsw.Connection, left: Mark, timestamp: int, apart_ms_m
         (left.session, left.text, timestamp - apart_ms_max, timestamp + apart_ms_max),
     ).fetchone()
     return found is not None
+
+
+def of_source(connection: apsw.Connection, source: bytes) -> Message | None:
+    """The live message that was imported from a source, or None."""
+    return next(read_messages(connection, "WHERE source = ? ORDER BY sequence LIMIT 1", (source,)), None)
+
+
+def is_forgotten(connection: apsw.Connection, source: bytes) -> bool:
+    """True if a message of this source was deleted."""
+    return connection.execute("SELECT 1 FROM messages_forgotten WHERE source = ?", (source,)).fetchone() is not None

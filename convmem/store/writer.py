@@ -13,7 +13,7 @@ A caller who goes away takes nothing back: the command is in the mailbox, and wh
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
@@ -87,17 +87,32 @@ class Writer:
 
     async def write(self, command: Command, origin: Origin) -> Any:
         """Return the command's answer once it is durable, or raise the ConvmemError that says why not."""
+        return await self._posted(command, origin)
+
+    async def write_all(self, commands: Sequence[Command], origin: Origin) -> list[Any]:
+        """Leave commands together, in their order; the outcome of each: its answer, or the ConvmemError."""
+        replies: list[Reply | ConvmemError] = []
+        for command in commands:
+            try:
+                replies.append(self._posted(command, origin))
+            except ConvmemError as refused:
+                replies.append(refused)
+        waiting = [reply for reply in replies if isinstance(reply, asyncio.Future)]
+        outcomes = iter(await asyncio.gather(*waiting, return_exceptions=True))
+        return [next(outcomes) if isinstance(reply, asyncio.Future) else reply for reply in replies]
+
+    def _posted(self, command: Command, origin: Origin) -> Reply:
         size = command.size_bytes
         if len(self._mailbox) >= MAILBOX_COMMANDS_MAX or self._bytes + size > MAILBOX_BYTES_MAX:
             raise Busy("too many writes are waiting", retry_after_ms=BUSY_RETRY_MS, waiting=len(self._mailbox))
-        return await self._leave(Ticket(command, origin), size)
+        return self._post(Ticket(command, origin), size)
 
     async def alone(self, job: Callable[[Store], Result]) -> Result:
         """Run `job(store)` between two batches and return what it returns."""
-        result: Result = await self._leave(job, 0)
+        result: Result = await self._post(job, 0)
         return result
 
-    async def _leave(self, item: Ticket | Job, size: int) -> Any:
+    def _post(self, item: Ticket | Job, size: int) -> Reply:
         if self._failure is not None:
             raise self._failure
         if self._is_stopping:
@@ -106,7 +121,7 @@ class Writer:
         self._bytes += size
         self._mailbox.append(Letter(item, reply, size))
         self._wake.set()
-        return await reply
+        return reply
 
     async def run(self) -> None:
         """Work until stop() was called and the mailbox is empty. Raises StoreFailed if the store is poisoned."""

@@ -260,7 +260,8 @@ def test_two_memories_meet_and_every_record_is_there_once(mine: list[Any], their
     assert violations(index) == []
     seen = {mark_of(one) for one in messages.captured(other.connection, kind=None, limit=100)}
     assert fingerprints(index) == fingerprints(model.connection) | seen
-    assert len(records) == BOTH.records(model.connection) + plan.new + len(fingerprints(index))
+    ((gone,),) = model.connection.execute("SELECT count(*) FROM memory_forgotten")
+    assert len(records) == BOTH.records(model.connection) + plan.new + len(fingerprints(index)) + gone
     assert own(tables(folded_from(list(BOTH.live(index))))) == own(tables(index)), "a compaction changes nothing"
     names = {(one.project, one.category, one.key): one for one in queries.preferences(index)}
     assert set(names) == set(model.preferences) | set(other.preferences)

@@ -9,6 +9,7 @@ from convmem import memory, messages
 from convmem.domain import Domain, Event, Kept, Place, Waste
 from convmem.inputs import checked
 from convmem.memory.inputs import DeleteSection, Forget, Remember, SaveLesson, WriteSection
+from convmem.messages.imports import ImportMessage
 from convmem.messages.inputs import CaptureEvent, DeleteMessage, WriteMessage
 from convmem.store.compaction import live
 from convmem.transfer.export import export
@@ -90,6 +91,11 @@ class Remembered(Folded):
         """Store what a hook saw; the answer, with id and number."""
         seen = {"event_id": f"e{self.sequence}", "kind": "prompt", "session_id": "hook", "content": content}
         return self._commit(CaptureEvent, seen | more)
+
+    def import_message(self, message_id: str = "m", content: str = "said elsewhere", **more: Any) -> dict[str, Any]:
+        """Take in a message of another program; the answer."""
+        given = {"format": "chatgpt", "conversation": "c", "session_id": "chatgpt:c", "role": "user", "at": 1_000}
+        return self._commit(ImportMessage, given | {"id": message_id, "content": content} | more)
 
     def _commit(self, kind: Any, arguments: dict[str, Any]) -> dict[str, Any]:
         answer: dict[str, Any] = self.commit(checked(kind, arguments))

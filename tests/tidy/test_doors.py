@@ -26,11 +26,16 @@ DOORS_BY_CALL = {
     "strict_json.py": {"jiter.from_json"},
     "cli/call.py": {"json.loads", "json.load"},
 }
-# A second door to the same: for a process that has no time for the first, for files that are opened otherwise, and for
-# SQLite without a file.
+# A second door to the same: for a process that has no time for the first, for files that are opened otherwise or are
+# somebody else's, and for SQLite without a file.
 SIDE_DOORS = {
-    **dict.fromkeys(("file_descriptors.py", "folders.py", "connecting/config_files.py"), "files.py"),
-    **dict.fromkeys(("store/table_sqlite.py", "store/beside.py", "tables/bounded_functions.py"), "store/sqlite.py"),
+    **dict.fromkeys(
+        ("file_descriptors.py", "folders.py", "connecting/config_files.py", "importers/sources.py"), "files.py"
+    ),
+    **dict.fromkeys(
+        ("store/table_sqlite.py", "store/beside.py", "tables/bounded_functions.py", "importers/databases.py"),
+        "store/sqlite.py",
+    ),
 }
 # Calls that are not what the door is for, and why.
 NOT_THE_DISK = {

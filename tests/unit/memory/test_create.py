@@ -18,7 +18,7 @@ def test_every_table_refuses_values_of_another_type():
     strict = (
         empty_index(BOTH).execute("SELECT name, strict FROM pragma_table_list WHERE name LIKE 'memory_%'").fetchall()
     )
-    assert len(strict) == 4
+    assert len(strict) == 5
     assert all(is_strict for _, is_strict in strict)
 
 

@@ -10,7 +10,7 @@ import pytest
 from convmem.domain import Origin
 from convmem.errors import Invalid, NotFound
 from convmem.limits import FORGOTTEN_PREVIEW_CODE_POINTS, PROFILE_SECTIONS_MAX
-from convmem.memory import queries
+from convmem.memory import imports, queries
 from convmem.memory.decide import DECIDERS
 from convmem.memory.inputs import DeleteSection, Forget, Remember, SaveLesson, WriteSection
 from convmem.memory.model import DISTILLED_SECTIONS
@@ -341,7 +341,7 @@ def test_what_distill_writes_takes_no_room_from_a_persons_sections(remembered: R
 
 
 def test_every_command_has_its_rule():
-    assert set(DECIDERS) == {Remember, SaveLesson, Forget, WriteSection, DeleteSection}
+    assert set(DECIDERS) == {Remember, SaveLesson, Forget, WriteSection, DeleteSection, *imports.DECIDERS}
 
 
 def test_a_preference_holds_all_that_its_bounds_allow(remembered: Remembered):

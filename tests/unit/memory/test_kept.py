@@ -2,7 +2,7 @@
 
 from convmem.domain import Waste
 from convmem.memory import kept, queries
-from convmem.memory.events import LessonKept, PreferenceKept, SectionKept
+from convmem.memory.events import LessonKept, PreferenceKept, RecordForgotten, SectionKept
 from convmem.store.made import Maker
 from tests.support.folded import tables
 from tests.support.remembered import BOTH, Remembered, folded_from, violations
@@ -44,6 +44,7 @@ def test_records_come_by_rising_sequence_whole_and_with_what_they_came_from():
         (1, PreferenceKept),
         (2, LessonKept),
         (3, SectionKept),
+        (8, RecordForgotten),
         (9, LessonKept),
     ]
     preference = records[0]
@@ -61,7 +62,7 @@ def test_records_come_by_rising_sequence_whole_and_with_what_they_came_from():
         changed_sequence=6,
     )
     assert records[1].event.changed_sequence is None  # type: ignore[attr-defined]
-    assert len(records) == sum(queries.totals(remembered.connection))
+    assert len(records) == sum(queries.totals(remembered.connection)) + 1
 
 
 def test_what_is_in_vain_is_counted():

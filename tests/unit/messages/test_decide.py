@@ -10,6 +10,7 @@ from convmem.domain import Origin
 from convmem.errors import Conflict, NotFound, SessionMismatch
 from convmem.limits import RECEIPTS_KEPT_MS, REVISION_MAX
 from convmem.messages.decide import DECIDERS
+from convmem.messages.imports import ImportMessage
 from convmem.messages.inputs import CaptureEvent, DeleteMessage, UpdateMessage, WriteMessage
 from tests.support.folded import Folded
 from tests.support.manual_clock import START_MS
@@ -219,4 +220,4 @@ async def test_a_key_is_kept_for_seven_days_and_let_go_afterwards(folded: Folded
 
 
 def test_every_command_has_its_rule():
-    assert set(DECIDERS) == {WriteMessage, UpdateMessage, DeleteMessage, CaptureEvent}
+    assert set(DECIDERS) == {WriteMessage, UpdateMessage, DeleteMessage, CaptureEvent, ImportMessage}

@@ -37,11 +37,11 @@ def test_a_deletion_is_a_tombstone_of_fixed_size():
 
 def test_an_update_can_change_all_metadata_and_the_content_and_nothing_else():
     changeable = set(MessageUpdated.__struct_fields__) - {"message_id", "revision"}
-    assert changeable == {"content", *METADATA_FIELDS}
+    assert changeable == {"content", "imported", *METADATA_FIELDS}
 
 
 def test_written_metadata_has_the_names_of_metadata():
-    own = {"message_id", "session_id", "role", "content", "receipt", "timestamp", "capture", "number"}
+    own = {"message_id", "session_id", "role", "content", "receipt", "timestamp", "capture", "number", "imported"}
     assert set(MessageWritten.__struct_fields__) - own == set(METADATA_FIELDS)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from convmem.domain import Origin, Place
 from convmem.limits import TIME_MS_MAX
-from convmem.messages import DOMAIN, projection
+from convmem.messages import DOMAIN, left_behind, projection
 from convmem.messages.events import (
     FingerprintKept,
     MessageDeleted,
@@ -15,6 +15,7 @@ from convmem.messages.events import (
     MessageUpdated,
     MessageWritten,
     ReceiptKept,
+    SourceForgotten,
 )
 from convmem.messages.inputs import CaptureEvent
 from tests.support.folded import DECODER, Folded
@@ -111,7 +112,7 @@ SESSIONS = "SELECT session, last_at FROM messages_captured_session ORDER BY sess
 
 def known(folded: Folded, sequence: int, at_ms: int, session: bytes, event: bytes, text: bytes = b"t") -> None:
     kept = FingerprintKept(session=session, event=event, text=text, timestamp=at_ms)
-    projection.fingerprint_kept(folded.connection, kept, Place(sequence, at_ms, Origin("local", "")))
+    left_behind.fingerprint_kept(folded.connection, kept, Place(sequence, at_ms, Origin("local", "")))
 
 
 def test_of_two_fingerprints_of_one_event_the_first_is_left_as_it_is():
@@ -153,6 +154,7 @@ def test_every_event_has_its_applier():
         MessageKept,
         ReceiptKept,
         FingerprintKept,
+        SourceForgotten,
     }
     assert DECODER is not None
 

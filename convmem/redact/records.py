@@ -1,0 +1,31 @@
+"""Secrets in records of other programs' files: taken out of every text that is kept, before anything is written.
+
+Names that make a record one (its ids) stay two where they were two, as redact_name() has it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from convmem.redact import redact, redact_name
+
+IDS = frozenset({"conversation", "id", "session_id", "account"})
+TEXTS = frozenset(
+    {"content", "summary", "project", "tool_call_id", "key", "value", "situation", "mistake", "correction"}
+)
+
+
+def cleaned(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record without secrets. What is no text stays as it is: whoever reads the record refuses it."""
+    found = dict(record)
+    for name, value in record.items():
+        if isinstance(value, str):
+            found[name] = redact(value) if name in TEXTS else redact_name(value) if name in IDS else value
+    if isinstance(record.get("tags"), list | tuple):
+        found["tags"] = [redact(tag) if isinstance(tag, str) else tag for tag in record["tags"]]
+    for name in ("links", "captured"):
+        value = record.get(name)
+        if isinstance(value, dict):
+            found[name] = {key: redact(one) if isinstance(one, str) else one for key, one in value.items()}
+        elif isinstance(value, list | tuple):
+            found[name] = [cleaned(one) if isinstance(one, dict) else one for one in value]
+    return found
