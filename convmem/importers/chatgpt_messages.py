@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from convmem.importers.conversations import without_marks
+from convmem.importers.conversations import text, without_marks
 from convmem.importers.model import BRANCH, HIDDEN, THINKING, TOOL_CALL, TOOL_RESULT, UNKNOWN, Message, Notes, Role
 from convmem.importers.times import at_ms
 
@@ -42,8 +42,8 @@ def records_of(place: Place, message: Mapping[str, Any], notes: Notes) -> Iterat
         if content is not None:
             notes.skip(f"{place.conversation}: message {place.id[:64]}", "its content is of no known shape")
         return
-    kind = content.get("content_type")
-    reader = READERS.get(kind) if isinstance(kind, str) else None
+    kind = text(content.get("content_type"))
+    reader = None if kind is None else READERS.get(kind)
     if reader is None:
         notes.keep_raw(str(kind))
     found: list[tuple[str, str | None]] = [(_json(content), UNKNOWN)] if reader is None else list(reader(content))

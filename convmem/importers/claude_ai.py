@@ -172,8 +172,8 @@ def _blocks(message: Mapping[str, Any], notes: Notes) -> Iterator[Block]:
 
 
 def _block(block: Mapping[str, Any], notes: Notes) -> list[Block]:
-    kind = block.get("type")
-    reader = READERS.get(kind) if isinstance(kind, str) else None
+    kind = text(block.get("type"))
+    reader = None if kind is None else READERS.get(kind)
     if kind in PASSED_OVER:
         notes.pass_over(str(kind))
         return []

@@ -97,7 +97,7 @@ def records_of(
 def _turns(lines: Sequence[Line], is_subagent: bool, notes: Notes) -> list[Turn]:
     turns: dict[str, Turn] = {}
     for line in lines:
-        value, kind = line.value, line.value.get("type")
+        value, kind = line.value, text(line.value.get("type"))
         if kind not in CHAT:
             notes.pass_over(f"line of type {kind}")
             continue

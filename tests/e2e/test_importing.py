@@ -57,6 +57,13 @@ def claude_code(path: Path) -> Path:
     return lines(path, {**line, "message": {"role": "user", "content": "hello"}})
 
 
+def codex(path: Path) -> Path:
+    meta = {"type": "session_meta", "timestamp": "2025-10-01T08:00:00Z", "payload": {"id": "s", "cwd": "/srv/things"}}
+    block = {"type": "input_text", "text": "hello"}
+    payload = {"type": "message", "role": "user", "content": [block]}
+    return lines(path, meta, {"type": "response_item", "timestamp": "2025-10-01T08:00:01Z", "payload": payload})
+
+
 def opencode(path: Path) -> Path:
     file = apsw.Connection(str(path))
     file.execute("CREATE TABLE session (id, project_id, parent_id, directory, title, time_created, time_updated)")
@@ -87,6 +94,7 @@ FILES: dict[str, Callable[[Path], Path]] = {
     "chatgpt": lambda path: chatgpt(path, "one"),
     "claude-ai": claude_ai,
     "claude-code": claude_code,
+    "codex-cli": codex,
     "opencode": opencode,
     "mcp-memory": mcp_memory,
     "th-memory-mcp": th_memory,
