@@ -8,9 +8,7 @@ it begins as what the program puts in by itself.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
-from convmem.importers.conversations import objects, text
+from convmem.importers.conversations import compact_json, objects, text
 from convmem.importers.model import (
     HIDDEN,
     SUBAGENT,
@@ -60,7 +58,7 @@ def records_of(
         if reader is None:
             kind = str(item.said.get("type"))
             notes.keep_raw(kind)
-            found = [Said("system", _json(item.said), (UNKNOWN,))]
+            found = [Said("system", compact_json(item.said), (UNKNOWN,))]
         else:
             found = list(reader(item.said))
         for number, said in enumerate(one for one in found if one.text.strip()):
@@ -105,7 +103,7 @@ def _message(said: Mapping[str, Any]) -> Iterator[Said]:
         elif block.get("type") in ("input_file", "file"):
             words.append(f"[file: {text(block.get('filename')) or 'unnamed'}]")
         else:
-            yield Said("system", _json(block), (UNKNOWN,))
+            yield Said("system", compact_json(block), (UNKNOWN,))
     if role in ("user", "assistant"):
         yield Said(role, "\n\n".join(words))
     else:
@@ -124,7 +122,7 @@ def _call(said: Mapping[str, Any]) -> Iterator[Said]:
     function = said.get("function")
     name = text(said.get("name")) or (text(function.get("name")) if isinstance(function, dict) else None)
     given = next((said[key] for key in ("arguments", "input", "action", "query") if said.get(key) is not None), None)
-    words = given if isinstance(given, str) else _json(given)
+    words = given if isinstance(given, str) else compact_json(given)
     kind = str(said.get("type")).removesuffix("_call")
     call = text(said.get("call_id")) or text(said.get("id"))
     yield Said("assistant", f"{name or kind}\n{words}", (TOOL_CALL,), call)
@@ -135,9 +133,9 @@ def _output(said: Mapping[str, Any]) -> Iterator[Said]:
     if isinstance(output, dict) and isinstance(output.get("content"), str):
         output = output["content"]
     if isinstance(output, list):
-        parts = [one["text"] if isinstance(one.get("text"), str) else _json(one) for one in objects(output)]
-        output = "\n".join(parts) if parts else _json(output)
-    words = output if isinstance(output, str) else _json(output)
+        parts = [one["text"] if isinstance(one.get("text"), str) else compact_json(one) for one in objects(output)]
+        output = "\n".join(parts) if parts else compact_json(output)
+    words = output if isinstance(output, str) else compact_json(output)
     yield Said("system", words, (TOOL_RESULT,), text(said.get("call_id")))
 
 
@@ -171,7 +169,3 @@ ITEMS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Said]]] = {
     # What was packed for the model alone, and what events say of what a person typed.
     **dict.fromkeys(("compaction", "ghost_snapshot", "user_message"), _nothing),
 }
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode(errors="replace")
