@@ -7,9 +7,7 @@ what the program put in unseen (a profile, instructions, search results) is neve
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
-from convmem.importers.conversations import without_marks
+from convmem.importers.conversations import compact_json, text, without_marks
 from convmem.importers.model import BRANCH, HIDDEN, THINKING, TOOL_CALL, TOOL_RESULT, UNKNOWN, Message, Notes, Role
 from convmem.importers.times import at_ms
 
@@ -42,11 +40,13 @@ def records_of(place: Place, message: Mapping[str, Any], notes: Notes) -> Iterat
         if content is not None:
             notes.skip(f"{place.conversation}: message {place.id[:64]}", "its content is of no known shape")
         return
-    kind = content.get("content_type")
-    reader = READERS.get(kind) if isinstance(kind, str) else None
+    kind = text(content.get("content_type"))
+    reader = None if kind is None else READERS.get(kind)
     if reader is None:
         notes.keep_raw(str(kind))
-    found: list[tuple[str, str | None]] = [(_json(content), UNKNOWN)] if reader is None else list(reader(content))
+    found: list[tuple[str, str | None]] = (
+        [(compact_json(content), UNKNOWN)] if reader is None else list(reader(content))
+    )
     metadata = message.get("metadata")
     facts = metadata if isinstance(metadata, dict) else {}
     found += [(f"[file: {name}]", None) for name in _attached(facts)]
@@ -123,7 +123,7 @@ def _part(part: Mapping[str, Any]) -> tuple[str, str | None]:
         return f"[{POINTERS[kind]}: {name}]", None
     if isinstance(part.get("text"), str):
         return part["text"], None
-    return _json(part), UNKNOWN
+    return compact_json(part), UNKNOWN
 
 
 def _fields(*names: str) -> Callable[[Mapping[str, Any]], Pieces]:
@@ -187,7 +187,3 @@ def _attached(facts: Mapping[str, Any]) -> Iterator[str]:
     for one in attachments if isinstance(attachments, list) else ():
         if isinstance(one, dict) and isinstance(one.get("name"), str) and one["name"]:
             yield one["name"]
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode(errors="replace")

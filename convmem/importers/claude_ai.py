@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import msgspec
-
 from convmem.importers import conversations
-from convmem.importers.conversations import Facts, Standing, objects, text, without_marks
+from convmem.importers.conversations import Facts, Standing, compact_json, objects, text, without_marks
 from convmem.importers.model import (
     BRANCH,
     THINKING,
@@ -158,7 +156,7 @@ def _blocks(message: Mapping[str, Any], notes: Notes) -> Iterator[Block]:
             found += _block(block, notes)
         elif block is not None:
             notes.keep_raw("block that is no object")
-            found.append(Block(_json(block), UNKNOWN))
+            found.append(Block(compact_json(block), UNKNOWN))
     if not any(block.text.strip() for block in found):
         said = message.get("text")
         found.append(Block(str(said) if isinstance(said, str | int | float) and not isinstance(said, bool) else ""))
@@ -172,20 +170,20 @@ def _blocks(message: Mapping[str, Any], notes: Notes) -> Iterator[Block]:
 
 
 def _block(block: Mapping[str, Any], notes: Notes) -> list[Block]:
-    kind = block.get("type")
-    reader = READERS.get(kind) if isinstance(kind, str) else None
+    kind = text(block.get("type"))
+    reader = None if kind is None else READERS.get(kind)
     if kind in PASSED_OVER:
         notes.pass_over(str(kind))
         return []
     if reader is None:
         notes.keep_raw(str(kind))
-        return [Block(_json(block), UNKNOWN)]
+        return [Block(compact_json(block), UNKNOWN)]
     return [reader(block)]
 
 
 def _use(block: Mapping[str, Any]) -> Block:
     given = block.get("input")
-    words = given if isinstance(given, str) else _json(given)
+    words = given if isinstance(given, str) else compact_json(given)
     return Block(f"{text(block.get('name')) or 'tool'}\n{words}", TOOL_CALL, text(block.get("id")))
 
 
@@ -201,12 +199,12 @@ def _result_part(part: Any) -> str:
     if isinstance(part, str):
         return part
     if not isinstance(part, dict):
-        return "" if part is None else _json(part)
+        return "" if part is None else compact_json(part)
     if isinstance(part.get("text"), str):
         return str(part["text"])
     if part.get("type") == "image":
         return f"[image: {text(part.get('file_uuid')) or 'unnamed'}]"
-    return "\n".join(part[name] for name in ("title", "url") if isinstance(part.get(name), str)) or _json(part)
+    return "\n".join(part[name] for name in ("title", "url") if isinstance(part.get(name), str)) or compact_json(part)
 
 
 def _words(name: str, tag: str | None = None) -> Callable[[Mapping[str, Any]], Block]:
@@ -225,10 +223,6 @@ READERS: Mapping[str, Callable[[Mapping[str, Any]], Block]] = {
     "tool_use": _use,
     "tool_result": _result,
 }
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode(errors="replace")
 
 
 CLAUDE_AI = Format("claude-ai", _fits, _entries)

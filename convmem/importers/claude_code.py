@@ -87,7 +87,7 @@ def _look(
     owners: dict[bytes, str],
     summaries: list[tuple[str, str]],
 ) -> None:
-    kind = value.get("type")
+    kind = text(value.get("type"))
     if kind == "summary":
         leaf, title = text(value.get("leafUuid")), text(value.get("summary"))
         if leaf and title:

@@ -12,9 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
-from convmem.importers.conversations import objects, text
+from convmem.importers.conversations import compact_json, objects, text
 from convmem.importers.model import (
     BRANCH,
     HIDDEN,
@@ -97,7 +95,7 @@ def records_of(
 def _turns(lines: Sequence[Line], is_subagent: bool, notes: Notes) -> list[Turn]:
     turns: dict[str, Turn] = {}
     for line in lines:
-        value, kind = line.value, line.value.get("type")
+        value, kind = line.value, text(line.value.get("type"))
         if kind not in CHAT:
             notes.pass_over(f"line of type {kind}")
             continue
@@ -223,14 +221,14 @@ def _content(message: Mapping[str, Any], notes: Notes) -> Iterator[Block]:
             yield Block(block, "user")
         elif reader is None:
             notes.keep_raw(str(kind))
-            yield Block(_json(block), "system", (UNKNOWN,))
+            yield Block(compact_json(block), "system", (UNKNOWN,))
         else:
             yield reader(block)
 
 
 def _use(block: Mapping[str, Any]) -> Block:
     given = block.get("input")
-    words = given if isinstance(given, str) else _json(given)
+    words = given if isinstance(given, str) else compact_json(given)
     return Block(f"{text(block.get('name')) or 'tool'}\n{words}", "assistant", (TOOL_CALL,), text(block.get("id")))
 
 
@@ -246,11 +244,11 @@ def _part(part: Any) -> str:
     if isinstance(part, str):
         return part
     if not isinstance(part, dict):
-        return "" if part is None else _json(part)
+        return "" if part is None else compact_json(part)
     if isinstance(part.get("text"), str):
         return str(part["text"])
     reader = {"image": _image, "document": _document}.get(str(part.get("type")))
-    return _json(part) if reader is None else reader(part).text
+    return compact_json(part) if reader is None else reader(part).text
 
 
 def _old_tool(value: Mapping[str, Any]) -> Block:
@@ -258,7 +256,7 @@ def _old_tool(value: Mapping[str, Any]) -> Block:
     name = text(value.get("name")) or "tool"
     call = text(value.get("tool_use_id")) or text(value.get("id"))
     said = value.get("input" if value.get("type") == "tool_use" else "output", value.get("content"))
-    words = said if isinstance(said, str) else _json(said)
+    words = said if isinstance(said, str) else compact_json(said)
     if value.get("type") == "tool_use":
         return Block(f"{name}\n{words}", "assistant", (TOOL_CALL,), call)
     return Block(words, "system", (TOOL_RESULT,), call)
@@ -291,7 +289,3 @@ READERS: Mapping[str, Callable[[Mapping[str, Any]], Block]] = {
     "image": _image,
     "document": _document,
 }
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode(errors="replace")

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
+
 from convmem.importers import splitting
 from convmem.importers.model import Entry, Notes, Record
 from convmem.importers.sources import Source, Unreadable
@@ -115,3 +117,8 @@ def texts(value: Any) -> list[str]:
 def objects(value: Any) -> list[dict[str, Any]]:
     """The objects of a list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def compact_json(value: Any) -> str:
+    """A value as its JSON, without white space."""
+    return msgspec.json.encode(value).decode(errors="replace")

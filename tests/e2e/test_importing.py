@@ -14,6 +14,8 @@ from typing import Any
 import apsw
 import pytest
 
+from convmem import tokens
+from convmem.clock import SystemClock
 from convmem.importers.formats import FORMATS
 from tests.support.commands import command, ran
 from tests.support.daemons import Daemon, complaints, daemon
@@ -57,6 +59,13 @@ def claude_code(path: Path) -> Path:
     return lines(path, {**line, "message": {"role": "user", "content": "hello"}})
 
 
+def codex(path: Path) -> Path:
+    meta = {"type": "session_meta", "timestamp": "2025-10-01T08:00:00Z", "payload": {"id": "s", "cwd": "/srv/things"}}
+    block = {"type": "input_text", "text": "hello"}
+    payload = {"type": "message", "role": "user", "content": [block]}
+    return lines(path, meta, {"type": "response_item", "timestamp": "2025-10-01T08:00:01Z", "payload": payload})
+
+
 def opencode(path: Path) -> Path:
     file = apsw.Connection(str(path))
     file.execute("CREATE TABLE session (id, project_id, parent_id, directory, title, time_created, time_updated)")
@@ -87,6 +96,7 @@ FILES: dict[str, Callable[[Path], Path]] = {
     "chatgpt": lambda path: chatgpt(path, "one"),
     "claude-ai": claude_ai,
     "claude-code": claude_code,
+    "codex-cli": codex,
     "opencode": opencode,
     "mcp-memory": mcp_memory,
     "th-memory-mcp": th_memory,
@@ -211,6 +221,26 @@ def test_a_conversation_is_found_read_and_named_as_it_was(tmp_path: Path):
         assert hit["message_id"] == first["message_id"]
         assert (first["timestamp"], first["imported"]["message"]) == (AT * 1000, "Teapots-q")
         assert (second["role"], second["content"]) == ("assistant", "answer Teapots")
+
+
+def test_another_machine_takes_it_in_by_url_if_the_token_reaches_far_enough(tmp_path: Path):
+    path = chatgpt(tmp_path / "x.json", "one")
+    with daemon(tmp_path / "data") as running:
+        made = {
+            scope: tokens.create(running.data_dir, scope, scope, None, SystemClock()).secret
+            for scope in ("write", "admin")
+        }
+        for scope, status in (("write", 1), ("admin", 0)):
+            environment = {"CONVMEM_TOKEN": made[scope]}
+            done = ran("import", str(path), "--url", running.url, environment=environment)
+            assert done.returncode == status, done.stderr
+        assert (
+            "FORBIDDEN"
+            in ran("import", str(path), "--url", running.url, environment={"CONVMEM_TOKEN": made["write"]}).stderr
+        )
+        client = running.client("all", authorization=f"Bearer {made['admin']}")
+        (message, _) = client.history("chatgpt:one")
+        assert message["origin"]["device"] == "admin"
 
 
 def test_secrets_of_other_programs_do_not_come_in(tmp_path: Path):

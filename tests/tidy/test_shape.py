@@ -345,6 +345,7 @@ WITHOUT_A_TEST_FILE = {
     ),
     "importers/th_memory_bodies.py": "tests/unit/importers/test_th_memory.py",
     "importers/chatgpt_messages.py": "tests/unit/importers/test_chatgpt.py",
+    "importers/codex_lines.py": "tests/unit/importers/test_codex.py",
     "importers/claude_code_lines.py": "tests/unit/importers/test_claude_code.py",
     "cli/importing.py": "tests/e2e/test_importing.py",
     "importers/databases.py": "tests/unit/importers/test_sources.py",
